@@ -1,0 +1,58 @@
+# The verbs of development. `make` alone lists them.
+
+# A pipe fails when any of its commands does: a test binary that crashes prints no result to count.
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+
+CARGO ?= cargo
+# Where the total of the last test run is written; CI reads it again at its end.
+TEST_TOTAL ?= /dev/null
+
+# Each pair is a command and the Debian package that brings it.
+PACKAGES := python3=python3 cc=gcc git=git
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-lint build run test bench-core fmt fmt-check lint deny docs clean
+
+help: ## list the verbs
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: ## install what the tests need (Debian packages, only when missing)
+	@.ci/install-missing $(PACKAGES)
+	@command -v $(CARGO) >/dev/null || { echo "error: cargo is missing" >&2; echo "hint: install Rust 1.95 or newer" >&2; exit 1; }
+
+# Without optimisation the tool is built in a third of the time; it runs for less than a second.
+setup-lint: ## install cargo-deny when it is missing (two minutes)
+	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked --profile dev
+
+build: ## build everything
+	$(CARGO) build --workspace --all-targets --locked
+
+run: ## build and start what there is so far
+	@.ci/run-so-far
+
+test: setup ## install what is missing, run every test, print the total
+	@$(CARGO) test --workspace --locked --no-fail-fast 2>&1 | .ci/count-tests $(TEST_TOTAL)
+
+bench-core: ## decode, chain and split bodies, beside serde_json and SHA-256
+	$(CARGO) bench --locked -p ropewalk-wire --bench body
+	@.ci/count-instructions
+
+fmt: ## format the code
+	$(CARGO) fmt --all
+
+fmt-check: ## fail on code that is not formatted
+	$(CARGO) fmt --all -- --check
+
+lint: ## clippy, every warning an error
+	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
+
+# Not `advisories`: their database is a Git repository, and builds fetch nothing but packages.
+deny: ## check licences, bans and sources of all dependencies
+	$(CARGO) deny --locked check bans licenses sources
+
+docs: ## build the documentation, every warning an error
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+clean: ## remove what was built
+	$(CARGO) clean
