@@ -1,0 +1,33 @@
+//! The providers' formats.
+//!
+//! The only crate that knows vendor JSON and server-sent events; nothing is re-serialised on the way.
+//!
+//! Requests: [`provider`] says which endpoint a path is, [`read_request`] reads a body into the core model, its chain and its
+//! parts, [`hints`] what the client says about itself, [`auxiliary`] whether a call is a turn. Answers: [`sse`] cuts a byte
+//! stream into events, [`stream`] turns events into the answer so far, [`response`] reads bodies that came whole;
+//! [`usage`] counts tokens in one convention. [`Split`] is how a body is kept. [`exchange`] is the format of
+//! import and export.
+
+mod anthropic;
+mod assemble;
+pub mod auxiliary;
+mod body;
+mod chat;
+mod cut;
+pub mod detect;
+pub mod exchange;
+mod gemini;
+pub mod hints;
+mod members;
+pub mod provider;
+pub mod response;
+mod responses;
+mod split;
+pub mod sse;
+pub mod stream;
+mod stream_split;
+pub mod usage;
+
+pub use body::{Memo, RequestBody, read_request};
+pub use cut::TEXT_MIN;
+pub use split::{Split, split_response};

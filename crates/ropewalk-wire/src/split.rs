@@ -1,0 +1,95 @@
+//! Bodies as recipes over parts.
+//!
+//! [`Split`] is what the store gets: pieces in order and the parts they name. A request's split shares its
+//! elements with the memo of the turn before; what came from there is known and need not be stored again.
+
+use std::sync::Arc;
+
+use ropewalk_core::json::Doc;
+use ropewalk_core::part::Part;
+use ropewalk_core::recipe::Piece;
+
+use crate::body::Element;
+use crate::cut::{Depth, cut};
+use crate::stream_split;
+
+#[derive(Debug, Clone, Default)]
+pub struct Split {
+    pub(crate) segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) enum Segment {
+    Frame {
+        piece: Piece,
+        part: Option<Part>,
+    },
+    /// `known`: it stood in the turn before, so its parts are stored.
+    Element {
+        element: Arc<Element>,
+        known: bool,
+    },
+}
+
+impl Split {
+    /// One part for a body we cannot or need not look into.
+    pub fn opaque(body: &[u8]) -> Self {
+        let mut split = Split::default();
+        split.push_frame(body);
+        split
+    }
+
+    /// The recipe: joining these gives the body back.
+    pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
+        self.segments.iter().flat_map(|segment| match segment {
+            Segment::Frame { piece, .. } => std::slice::from_ref(piece),
+            Segment::Element { element, .. } => &element.pieces,
+        })
+    }
+
+    /// The parts that may be new. Those of known elements are left out.
+    pub fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.segments.iter().flat_map(|segment| match segment {
+            Segment::Frame { part, .. } => part.as_slice(),
+            Segment::Element { known: true, .. } => &[],
+            Segment::Element { element, .. } => &element.parts[..],
+        })
+    }
+
+    /// Every part the recipe names, known or not.
+    pub fn all_parts(&self) -> impl Iterator<Item = &Part> {
+        self.segments.iter().flat_map(|segment| match segment {
+            Segment::Frame { part, .. } => part.as_slice(),
+            Segment::Element { element, .. } => &element.parts[..],
+        })
+    }
+
+    pub(crate) fn push_frame(&mut self, bytes: &[u8]) {
+        let (mut pieces, mut parts) = (Vec::new(), Vec::new());
+        crate::cut::push_frame(bytes, &mut pieces, &mut parts);
+        if let Some(piece) = pieces.pop() {
+            let part = parts.pop();
+            self.segments.push(Segment::Frame { piece, part });
+        }
+    }
+}
+
+/// Splits an answer: JSON at its long strings, server-sent events as framing over the texts they spell,
+/// anything else as one part.
+pub fn split_response(body: &[u8]) -> Split {
+    let Ok(text) = std::str::from_utf8(body) else {
+        return Split::opaque(body);
+    };
+    let (pieces, parts) = if let Ok(doc) = Doc::parse_str(text) {
+        let cut = cut(text, doc.root(), 0..text.len(), Depth::Texts);
+        (cut.pieces, cut.parts)
+    } else if stream_split::looks_like_events(text) {
+        stream_split::split(text)
+    } else {
+        return Split::opaque(body);
+    };
+    let element = Arc::new(Element::of_pieces(pieces, parts));
+    Split {
+        segments: vec![Segment::Element { element, known: false }],
+    }
+}
