@@ -1,0 +1,28 @@
+//! The command line as its users meet it: the built binary, its output, its exit codes.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the functions around the tests may fail as tests do"
+)]
+
+mod hash;
+
+use std::process::{Command, Output};
+
+/// Runs the binary in a clean environment.
+fn ropewalk(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_ropewalk"))
+        .args(arguments)
+        .env_clear()
+        .output()
+        .unwrap()
+}
+
+fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
