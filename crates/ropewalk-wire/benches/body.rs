@@ -79,12 +79,31 @@ const CONTENDERS: [Contender; 5] = [
     ("  and SHA-256 of the body", read_known_and_hash_body, Some(0.9)),
 ];
 
-#[divan::bench(args = [0, 1], consts = [0, 1, 2, 3, 4])]
-fn body<const CONTENDER: usize>(bencher: divan::Bencher<'_, '_>, size: usize) {
-    let case = case(SIZES[size].1);
-    bencher
-        .counter(divan::counter::BytesCount::new(case.body.len()))
-        .bench_local(|| CONTENDERS[CONTENDER].1(&case));
+fn bench(bencher: divan::Bencher<'_, '_>, size: &str, run: fn(&Case)) {
+    let (_, bytes) = SIZES.into_iter().find(|(name, _)| *name == size).unwrap();
+    let case = case(bytes);
+    let bytes = divan::counter::BytesCount::new(case.body.len());
+    bencher.counter(bytes).bench_local(|| run(&case));
+}
+
+#[divan::bench(args = ["200 KB", "2 MB"])]
+fn a_serde_json_value(bencher: divan::Bencher<'_, '_>, size: &str) {
+    bench(bencher, size, parse_value);
+}
+
+#[divan::bench(args = ["200 KB", "2 MB"])]
+fn b_sha256_of_the_body(bencher: divan::Bencher<'_, '_>, size: &str) {
+    bench(bencher, size, hash_body);
+}
+
+#[divan::bench(args = ["200 KB", "2 MB"])]
+fn c_read_cold(bencher: divan::Bencher<'_, '_>, size: &str) {
+    bench(bencher, size, read_cold);
+}
+
+#[divan::bench(args = ["200 KB", "2 MB"])]
+fn d_read_with_the_turn_before_known(bencher: divan::Bencher<'_, '_>, size: &str) {
+    bench(bencher, size, read_known);
 }
 
 fn main() {
