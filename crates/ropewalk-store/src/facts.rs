@@ -1,0 +1,302 @@
+//! Facts: what a recorder knows about an exchange, finished and checked.
+
+use std::fmt;
+use std::sync::Arc;
+
+use ropewalk_core::hash::{NodeHash, ValueHash};
+use ropewalk_core::model::Usage;
+use ropewalk_core::part::Part;
+use ropewalk_core::recipe::Piece;
+
+/// A moment: microseconds since 1970, UTC.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Micros(pub i64);
+
+impl Micros {
+    /// Later than everything.
+    pub const MAX: Micros = Micros(i64::MAX);
+}
+
+/// Whose data it is, as the store numbers them. First in every key, in every statement's filter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OwnerId(pub i64);
+
+/// An exchange within its owner.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ExchangeNumber(pub i64);
+
+/// A place in the owner's log, in the order of commits: who reads up to here misses nothing before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Position(pub i64);
+
+/// A body: how it is put together, and what it must hash to.
+pub trait Recipe: fmt::Debug + Send + Sync {
+    /// The whole recipe.
+    fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a>;
+    /// The parts that may be new. The store must have all others that the recipe names.
+    fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a>;
+}
+
+#[derive(Debug, Clone)]
+pub struct Body {
+    pub recipe: Arc<dyn Recipe>,
+    pub sha256: [u8; 32],
+    pub length: u64,
+}
+
+/// How an exchange ended, or that it has not.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Status {
+    /// The request is recorded, its end is not.
+    Pending,
+    Complete,
+    Error,
+    /// The upstream stopped in the middle.
+    Truncated,
+    /// The client went away.
+    ClientCancelled,
+}
+
+impl Status {
+    pub const ALL: [Status; 5] = [
+        Status::Pending,
+        Status::Complete,
+        Status::Error,
+        Status::Truncated,
+        Status::ClientCancelled,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Complete => "complete",
+            Status::Error => "error",
+            Status::Truncated => "truncated",
+            Status::ClientCancelled => "client_cancelled",
+        }
+    }
+}
+
+/// A block's place in the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    pub value: ValueHash,
+    pub node: NodeHash,
+}
+
+/// The hashes of an exchange that people look things up by, beside its nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum HashKind {
+    Message,
+    CurrentMessage,
+    ParentMessage,
+    System,
+    SystemRaw,
+    Toolset,
+    Tools,
+    AgentType,
+    FirstUser,
+    FirstResponse,
+    Conversation,
+    Prompt,
+    Response,
+    Path,
+}
+
+impl HashKind {
+    pub const ALL: [HashKind; 14] = [
+        HashKind::Message,
+        HashKind::CurrentMessage,
+        HashKind::ParentMessage,
+        HashKind::System,
+        HashKind::SystemRaw,
+        HashKind::Toolset,
+        HashKind::Tools,
+        HashKind::AgentType,
+        HashKind::FirstUser,
+        HashKind::FirstResponse,
+        HashKind::Conversation,
+        HashKind::Prompt,
+        HashKind::Response,
+        HashKind::Path,
+    ];
+
+    /// The same from turn to turn, for the most part: stored once, not with every exchange.
+    pub fn is_of_context(self) -> bool {
+        match self {
+            HashKind::System
+            | HashKind::SystemRaw
+            | HashKind::Toolset
+            | HashKind::Tools
+            | HashKind::AgentType
+            | HashKind::FirstUser
+            | HashKind::FirstResponse
+            | HashKind::Conversation => true,
+            HashKind::Message
+            | HashKind::CurrentMessage
+            | HashKind::ParentMessage
+            | HashKind::Prompt
+            | HashKind::Response
+            | HashKind::Path => false,
+        }
+    }
+}
+
+/// What linking looks an exchange up by, each as a SHA-256 of the thing itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum KeyKind {
+    /// The prompt of a spawning tool call.
+    SpawnPrompt,
+    /// The normalised beginning of an answer that summarises.
+    Summary,
+    Session,
+    Agent,
+    /// A provider's id of an answer or of an output item.
+    Item,
+    /// An assistant value that can anchor a rewritten history.
+    Anchor,
+    /// Any hash of [`HashKind`], filled up with zeros to 32 bytes. The store makes these keys itself.
+    Hash,
+}
+
+impl KeyKind {
+    pub const ALL: [KeyKind; 7] = [
+        KeyKind::SpawnPrompt,
+        KeyKind::Summary,
+        KeyKind::Session,
+        KeyKind::Agent,
+        KeyKind::Item,
+        KeyKind::Anchor,
+        KeyKind::Hash,
+    ];
+
+    /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
+    pub fn is_of_answer(self) -> bool {
+        match self {
+            KeyKind::SpawnPrompt | KeyKind::Summary | KeyKind::Item | KeyKind::Anchor => true,
+            KeyKind::Session | KeyKind::Agent | KeyKind::Hash => false,
+        }
+    }
+
+    /// Stable across versions: it is stored.
+    pub(crate) fn code(self) -> u8 {
+        match self {
+            KeyKind::SpawnPrompt => 0,
+            KeyKind::Summary => 1,
+            KeyKind::Session => 2,
+            KeyKind::Agent => 3,
+            KeyKind::Item => 4,
+            KeyKind::Anchor => 5,
+            KeyKind::Hash => 6,
+        }
+    }
+
+    pub(crate) fn of_code(code: u8) -> Option<Self> {
+        KeyKind::ALL.into_iter().find(|kind| kind.code() == code)
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub kind: KeyKind,
+    pub hash: [u8; 32],
+}
+
+impl Key {
+    /// The key that finds an exchange by one of its hashes.
+    pub fn of_hash(hash: &[u8]) -> Self {
+        let mut filled = [0; 32];
+        let length = hash.len().min(32);
+        filled[..length].copy_from_slice(&hash[..length]);
+        Key {
+            kind: KeyKind::Hash,
+            hash: filled,
+        }
+    }
+}
+
+/// A text to be found by its words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchText {
+    pub source: TextSource,
+    pub text: Arc<str>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum TextSource {
+    User,
+    Assistant,
+    ToolInput,
+    ToolResult,
+}
+
+impl TextSource {
+    pub const ALL: [TextSource; 4] = [
+        TextSource::User,
+        TextSource::Assistant,
+        TextSource::ToolInput,
+        TextSource::ToolResult,
+    ];
+
+    /// Comes with the exchange's end; the others are there from its start and are not stored again with the end.
+    pub fn is_of_answer(self) -> bool {
+        matches!(self, TextSource::Assistant | TextSource::ToolInput)
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            TextSource::User => "user",
+            TextSource::Assistant => "assistant",
+            TextSource::ToolInput => "tool_input",
+            TextSource::ToolResult => "tool_result",
+        }
+    }
+}
+
+/// Where an imported exchange was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Provenance {
+    pub file: String,
+    pub line: u64,
+    pub uuid: Option<String>,
+    /// Ids of records that this one absorbed.
+    pub aliases: Vec<String>,
+}
+
+/// One exchange, or the end of one that was recorded without it.
+#[derive(Debug, Clone)]
+pub struct NewExchange {
+    /// Unique per owner. The same id again is the same exchange.
+    pub id: String,
+    pub at: Micros,
+    pub ended_at: Option<Micros>,
+    pub status: Status,
+    pub http_status: Option<u16>,
+    pub provider: String,
+    pub model: Option<String>,
+    /// `turn`, `compaction`, or the kind of an auxiliary call.
+    pub kind: String,
+    pub session: Option<String>,
+    pub agent: Option<String>,
+    pub project: Option<String>,
+    /// The node before the first block.
+    pub start: NodeHash,
+    /// The request's chain, whole: what is known of it is found from its end.
+    pub request_chain: Vec<Link>,
+    /// The answer's blocks behind the request. Also of an answer that was cut off: the client may replay what it got.
+    pub answer_chain: Vec<Link>,
+    pub hashes: Vec<(HashKind, Vec<u8>)>,
+    /// All but those of `hashes`, which the store makes itself.
+    pub keys: Vec<Key>,
+    pub usage: Option<Usage>,
+    pub cost_nano_usd: Option<u64>,
+    pub cost_is_estimate: bool,
+    pub request: Body,
+    pub response: Option<Body>,
+    /// What only this exchange says in words, for search.
+    pub texts: Vec<SearchText>,
+    /// Everything else that is kept and shown but never looked up by: method, path, headers, hints. JSON.
+    pub detail: String,
+    pub provenance: Option<Provenance>,
+    pub rules_version: u32,
+}

@@ -1,0 +1,19 @@
+//! Everything that was on the wire, kept once.
+//!
+//! The only crate with SQL. [`Store`] is the one trait; [`Sqlite`] and [`Postgres`] stand behind it and pass the same
+//! conformance suite. Callers hand in finished values ([`NewExchange`]): the store reads no clock, makes no id
+//! and decides no link.
+//!
+//! Read [`facts`] first (what is stored), then [`store`] (what can be asked), then an engine: [`sqlite`] or [`postgres`].
+
+pub mod codec;
+pub mod facts;
+mod packed;
+pub mod postgres;
+pub mod sqlite;
+pub mod store;
+
+pub use facts::{Micros, NewExchange, OwnerId};
+pub use postgres::Postgres;
+pub use sqlite::Sqlite;
+pub use store::{Store, StoreError};

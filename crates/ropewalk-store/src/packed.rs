@@ -1,0 +1,214 @@
+//! Small lists as bytes, and kinds as numbers: hashes, keys, usage, roots of ropes, statuses. Their formats are stored;
+//! extend them, never change them.
+
+use ropewalk_core::model::Usage;
+use ropewalk_core::rope::Rope;
+
+use crate::facts::{HashKind, Key, KeyKind, Provenance, Status, TextSource};
+use crate::store::{Result, StoreError};
+
+/// The hashes of those kinds.
+pub(crate) fn write_hashes(hashes: &[(HashKind, Vec<u8>)], is_wanted: impl Fn(HashKind) -> bool) -> Vec<u8> {
+    let mut out = Vec::with_capacity(hashes.len() * 34);
+    for (kind, hash) in hashes.iter().filter(|(kind, _)| is_wanted(*kind)) {
+        out.extend([hash_code(*kind), hash.len().min(255) as u8]);
+        out.extend(hash.iter().take(255));
+    }
+    out
+}
+
+pub(crate) fn read_hashes(mut bytes: &[u8]) -> Result<Vec<(HashKind, Vec<u8>)>> {
+    let mut hashes = Vec::new();
+    while let [code, length, rest @ ..] = bytes {
+        let kind = HashKind::ALL.into_iter().find(|kind| hash_code(*kind) == *code);
+        let (hash, rest) = rest.split_at_checked(usize::from(*length)).ok_or_else(damaged)?;
+        // A kind of a later version is passed over.
+        hashes.extend(kind.map(|kind| (kind, hash.to_vec())));
+        bytes = rest;
+    }
+    Ok(hashes)
+}
+
+fn hash_code(kind: HashKind) -> u8 {
+    place_in(&HashKind::ALL, kind)
+}
+
+/// The lists of kinds only ever grow at their ends, so a place in them is a stable code.
+fn place_in<T: PartialEq + Copy>(all: &[T], one: T) -> u8 {
+    all.iter().position(|known| *known == one).unwrap_or_default() as u8
+}
+
+pub(crate) fn status_code(status: Status) -> i16 {
+    i16::from(place_in(&Status::ALL, status))
+}
+
+pub(crate) fn status_of(code: i16) -> Result<Status> {
+    let place = usize::try_from(code).ok();
+    let status = place.and_then(|place| Status::ALL.get(place)).copied();
+    status.ok_or_else(|| StoreError::Damaged("an exchange has an unknown status".to_owned()))
+}
+
+pub(crate) fn source_code(source: TextSource) -> i16 {
+    i16::from(place_in(&TextSource::ALL, source))
+}
+
+pub(crate) fn source_of(code: i16) -> Result<TextSource> {
+    let place = usize::try_from(code).ok();
+    let source = place.and_then(|place| TextSource::ALL.get(place)).copied();
+    source.ok_or_else(|| StoreError::Damaged("a text has an unknown source".to_owned()))
+}
+
+pub(crate) fn write_keys(keys: &[Key]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(keys.len() * 33);
+    for key in keys {
+        out.push(key.kind.code());
+        out.extend(key.hash);
+    }
+    out
+}
+
+pub(crate) fn read_keys(bytes: &[u8]) -> Result<Vec<Key>> {
+    let chunks = bytes.chunks_exact(33);
+    if !chunks.remainder().is_empty() {
+        return Err(damaged());
+    }
+    let read = |chunk: &[u8]| {
+        let mut hash = [0; 32];
+        hash.copy_from_slice(&chunk[1..]);
+        KeyKind::of_code(chunk[0]).map(|kind| Key { kind, hash })
+    };
+    Ok(chunks.filter_map(read).collect())
+}
+
+pub(crate) fn write_usage(usage: &Usage) -> Vec<u8> {
+    let mut out = Vec::new();
+    for count in [
+        usage.input_tokens,
+        usage.output_tokens,
+        usage.cache_read_tokens,
+        usage.cache_write_tokens,
+        usage.cache_write_1h_tokens,
+        usage.reasoning_tokens,
+        usage.web_searches,
+    ] {
+        write_number(count, &mut out);
+    }
+    out
+}
+
+pub(crate) fn read_usage(mut bytes: &[u8]) -> Result<Usage> {
+    let mut next = || read_number(&mut bytes).ok_or_else(damaged);
+    Ok(Usage {
+        input_tokens: next()?,
+        output_tokens: next()?,
+        cache_read_tokens: next()?,
+        cache_write_tokens: next()?,
+        cache_write_1h_tokens: next()?,
+        reasoning_tokens: next()?,
+        web_searches: next()?,
+    })
+}
+
+/// Levels first, then the root.
+pub(crate) fn write_rope(rope: &Rope) -> Vec<u8> {
+    let mut out = Vec::with_capacity(rope.root.len() + 1);
+    out.push(rope.levels);
+    out.extend_from_slice(&rope.root);
+    out
+}
+
+pub(crate) fn read_rope(bytes: &[u8]) -> Result<Rope> {
+    let (levels, root) = bytes.split_first().ok_or_else(damaged)?;
+    Ok(Rope {
+        levels: *levels,
+        root: root.to_vec(),
+    })
+}
+
+/// File, line, uuid (or nothing) and aliases, separated by NUL, which none of them can contain.
+pub(crate) fn write_provenance(provenance: &Provenance) -> String {
+    let mut fields = vec![provenance.file.as_str()];
+    let line = provenance.line.to_string();
+    fields.push(&line);
+    fields.push(provenance.uuid.as_deref().unwrap_or_default());
+    fields.extend(provenance.aliases.iter().map(String::as_str));
+    let clean: Vec<String> = fields.iter().map(|field| field.replace('\0', "")).collect();
+    clean.join("\0")
+}
+
+pub(crate) fn read_provenance(text: &str) -> Result<Provenance> {
+    let mut fields = text.split('\0').map(str::to_owned);
+    let mut next = || fields.next().ok_or_else(damaged);
+    Ok(Provenance {
+        file: next()?,
+        line: next()?.parse().map_err(|_| damaged())?,
+        uuid: Some(next()?).filter(|uuid| !uuid.is_empty()),
+        aliases: fields.collect(),
+    })
+}
+
+fn damaged() -> StoreError {
+    StoreError::Damaged("a packed column ends too early".to_owned())
+}
+
+fn write_number(mut number: u64, out: &mut Vec<u8>) {
+    while number >= 0x80 {
+        out.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    out.push(number as u8);
+}
+
+fn read_number(bytes: &mut &[u8]) -> Option<u64> {
+    let mut number = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte & 0x80 == 0 {
+            return Some(number);
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_survive_packing() {
+        let hashes = vec![(HashKind::System, vec![1, 2]), (HashKind::Path, vec![9; 32])];
+        assert_eq!(read_hashes(&write_hashes(&hashes, |_| true)).unwrap(), hashes);
+        assert_eq!(
+            read_hashes(&write_hashes(&hashes, HashKind::is_of_context)).unwrap(),
+            hashes[..1]
+        );
+        let keys = vec![Key {
+            kind: KeyKind::Item,
+            hash: [7; 32],
+        }];
+        assert_eq!(read_keys(&write_keys(&keys)).unwrap(), keys);
+        let usage = Usage {
+            input_tokens: 1,
+            web_searches: u64::MAX,
+            ..Usage::default()
+        };
+        assert_eq!(read_usage(&write_usage(&usage)).unwrap(), usage);
+        let provenance = Provenance {
+            file: "a.jsonl".to_owned(),
+            line: 7,
+            uuid: None,
+            aliases: vec!["x".to_owned(), "y".to_owned()],
+        };
+        assert_eq!(read_provenance(&write_provenance(&provenance)).unwrap(), provenance);
+    }
+
+    #[test]
+    fn damaged_lists_are_errors() {
+        assert!(read_hashes(&[0, 9, 1]).is_err());
+        assert!(read_keys(&[1, 2, 3]).is_err());
+        assert!(read_usage(&[0x80]).is_err());
+        assert!(status_of(99).is_err() && source_of(-1).is_err());
+    }
+}

@@ -1,0 +1,318 @@
+//! Bodies on their way in: which chunks and parts are new, and the numbers of all that the recipes name.
+//!
+//! Asked from the top: a chunk that is known is not looked into, so the questions depend on what changed, not on how long
+//! a recipe is. Written from the bottom: a chunk is written with the numbers of what it is made of.
+
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use deadpool_postgres::Transaction;
+use ropewalk_core::hash::PartHash;
+use ropewalk_core::rope::{Rope, RopeTree, visit_parts};
+
+use super::problem::database;
+use super::record::Taken;
+use super::{hash_of, query, sql};
+use crate::codec::Packer;
+use crate::facts::{Body, OwnerId};
+use crate::store::{Result, StoreError};
+
+/// A body to be stored, and whose it is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct NewBody<'b> {
+    pub(super) id: &'b str,
+    pub(super) body: &'b Body,
+}
+
+/// What storing bodies added, for the owner's totals.
+#[derive(Debug, Default, Clone, Copy)]
+pub(super) struct Added {
+    pub(super) parts: i64,
+    pub(super) part_bytes: i64,
+    pub(super) stored_bytes: i64,
+}
+
+#[derive(Debug)]
+pub(super) struct Bodies<'b> {
+    bodies: Vec<NewBody<'b>>,
+    trees: Vec<RopeTree<'b>>,
+    chunks: HashMap<PartHash, i64>,
+    parts: HashMap<PartHash, i64>,
+    /// Per tree and level: the chunks that have to be written.
+    unknown: Vec<Vec<Vec<usize>>>,
+    /// Parts that are to be written, by the body that names them.
+    missing: BTreeMap<PartHash, usize>,
+}
+
+impl<'b> Bodies<'b> {
+    pub(super) fn new(bodies: Vec<NewBody<'b>>) -> Self {
+        let trees: Vec<_> = bodies
+            .iter()
+            .map(|new| RopeTree::new(new.body.recipe.pieces()))
+            .collect();
+        let unknown = trees.iter().map(|tree| vec![Vec::new(); tree.levels()]).collect();
+        Bodies {
+            bodies,
+            trees,
+            chunks: HashMap::new(),
+            parts: HashMap::new(),
+            unknown,
+            missing: BTreeMap::new(),
+        }
+    }
+
+    /// More numbers than storing will use.
+    pub(super) fn numbers_needed(&self) -> usize {
+        let chunks = |tree: &RopeTree<'_>| (0..tree.levels()).map(|level| tree.chunk_count(level)).sum::<usize>();
+        let parts = self.bodies.iter().map(|new| new.body.recipe.parts().count());
+        parts.chain(self.trees.iter().map(chunks)).sum()
+    }
+
+    pub(super) fn part_number(&self, part: &PartHash) -> Option<i64> {
+        self.parts.get(part).copied()
+    }
+
+    /// The stored root of a body, by its place.
+    pub(super) fn rope(&self, place: usize) -> Result<Rope> {
+        let tree = &self.trees[place];
+        let numbers = if tree.levels() == 0 { &self.parts } else { &self.chunks };
+        tree.write_root(&mut |name| number_in(numbers, name, self.bodies[place].id))
+    }
+
+    /// Finds out what is known. Takes no locks.
+    pub(super) async fn find(&mut self, transaction: &Transaction<'_>, owner: OwnerId) -> Result<()> {
+        let deepest = self.trees.iter().map(RopeTree::levels).max().unwrap_or_default();
+        // Per tree, the chunks of the level at hand that are worth asking for.
+        let mut asked: Vec<Vec<usize>> = vec![Vec::new(); self.trees.len()];
+        for level in (0..deepest).rev() {
+            for (tree, asked) in self.trees.iter().zip(&mut asked) {
+                if tree.levels() == level + 1 {
+                    *asked = (0..tree.chunk_count(level)).collect();
+                }
+            }
+            let names = self.names_of(level, &asked);
+            find_into(transaction, sql::FIND_CHUNKS, owner, &names, &mut self.chunks).await?;
+            for (place, asked) in asked.iter_mut().enumerate() {
+                *asked = self.look_into(place, level, std::mem::take(asked));
+            }
+        }
+        let wanted = self.wanted_parts();
+        let names: Vec<&[u8]> = wanted.keys().map(|part| part.0.as_slice()).collect();
+        find_into(transaction, sql::FIND_PARTS, owner, &names, &mut self.parts).await?;
+        self.missing = wanted
+            .into_iter()
+            .filter(|(part, _)| !self.parts.contains_key(part))
+            .collect();
+        Ok(())
+    }
+
+    fn names_of(&self, level: usize, asked: &[Vec<usize>]) -> Vec<Vec<u8>> {
+        let names: BTreeSet<PartHash> = self
+            .trees
+            .iter()
+            .zip(asked)
+            .flat_map(|(tree, chunks)| chunks.iter().map(|chunk| tree.chunk_name(level, *chunk)))
+            .collect();
+        names.into_iter().map(|name| name.0.to_vec()).collect()
+    }
+
+    /// Remembers the unknown among these chunks of a level, and gives what they are made of.
+    fn look_into(&mut self, place: usize, level: usize, asked: Vec<usize>) -> Vec<usize> {
+        let tree = &self.trees[place];
+        if tree.levels() <= level {
+            return asked;
+        }
+        let is_unknown = |chunk: &usize| !self.chunks.contains_key(&tree.chunk_name(level, *chunk));
+        let unknown: Vec<usize> = asked.into_iter().filter(is_unknown).collect();
+        let below = unknown.iter().flat_map(|chunk| tree.entries(level, *chunk)).collect();
+        self.unknown[place][level] = unknown;
+        below
+    }
+
+    /// The parts whose numbers are needed, each with a body that names it.
+    fn wanted_parts(&self) -> BTreeMap<PartHash, usize> {
+        let mut wanted = BTreeMap::new();
+        for (place, tree) in self.trees.iter().enumerate() {
+            let Some(leaves) = self.unknown[place].first() else {
+                let mut want = |part: &PartHash| {
+                    wanted.insert(*part, place);
+                };
+                let pieces = self.bodies[place].body.recipe.pieces();
+                pieces.for_each(|piece| visit_parts(piece, &mut want));
+                continue;
+            };
+            for piece in leaves.iter().flat_map(|leaf| tree.entries(0, *leaf)) {
+                wanted.extend(tree.parts(piece).into_iter().map(|part| (part, place)));
+            }
+        }
+        wanted
+    }
+
+    /// Stores what is new.
+    pub(super) async fn store(
+        &mut self,
+        transaction: &Transaction<'_>,
+        owner: OwnerId,
+        numbers: &mut Taken,
+        packer: &mut Packer,
+    ) -> Result<Added> {
+        let added = self.store_parts(transaction, owner, numbers, packer).await?;
+        let deepest = self.trees.iter().map(RopeTree::levels).max().unwrap_or_default();
+        for level in 0..deepest {
+            self.store_chunks(transaction, owner, numbers, level).await?;
+        }
+        Ok(added)
+    }
+
+    async fn store_parts(
+        &mut self,
+        transaction: &Transaction<'_>,
+        owner: OwnerId,
+        numbers: &mut Taken,
+        packer: &mut Packer,
+    ) -> Result<Added> {
+        if self.missing.is_empty() {
+            return Ok(Added::default());
+        }
+        let rows = self.pack_missing(numbers, packer)?;
+        let returned = query(
+            transaction,
+            sql::INSERT_PARTS,
+            &[
+                &owner.0,
+                &rows.hashes,
+                &rows.numbers,
+                &rows.lengths,
+                &rows.codecs,
+                &rows.bytes,
+            ],
+        )
+        .await?;
+        let mut added = Added::default();
+        for row in &returned {
+            self.parts.insert(PartHash(hash_of(row, 0)?), row.get(1));
+        }
+        for (at, hash) in rows.hashes.iter().enumerate() {
+            // What another writer was faster with is not ours to count.
+            if self.parts.contains_key(&part_hash(hash)) {
+                added.parts += 1;
+                added.part_bytes += rows.lengths[at];
+                added.stored_bytes += rows.bytes[at].len() as i64;
+            }
+        }
+        self.find_others(transaction, owner, sql::FIND_PARTS, rows.hashes)
+            .await?;
+        Ok(added)
+    }
+
+    /// The rows of parts to be stored, sorted by hash.
+    fn pack_missing(&self, numbers: &mut Taken, packer: &mut Packer) -> Result<PartRows> {
+        let mut packed = BTreeMap::new();
+        for new in &self.bodies {
+            for part in new.body.recipe.parts() {
+                if self.missing.contains_key(&part.hash) && !packed.contains_key(&part.hash) {
+                    let bytes = part.as_bytes();
+                    let stored = packer.pack(bytes);
+                    let (codec, stored) = stored.map_err(|error| database("a part cannot be compressed", error))?;
+                    packed.insert(part.hash, (bytes.len() as i64, codec.code(), stored));
+                }
+            }
+        }
+        if let Some((_, place)) = self.missing.iter().find(|(part, _)| !packed.contains_key(part)) {
+            return Err(StoreError::MissingPart {
+                id: self.bodies[*place].id.to_owned(),
+            });
+        }
+        let mut rows = PartRows::default();
+        for (hash, (length, codec, bytes)) in packed {
+            rows.hashes.push(hash.0.to_vec());
+            rows.numbers.push(numbers.next());
+            rows.lengths.push(length);
+            rows.codecs.push(codec);
+            rows.bytes.push(bytes);
+        }
+        Ok(rows)
+    }
+
+    async fn store_chunks(
+        &mut self,
+        transaction: &Transaction<'_>,
+        owner: OwnerId,
+        numbers: &mut Taken,
+        level: usize,
+    ) -> Result<()> {
+        let mut rows = BTreeMap::new();
+        for (place, tree) in self.trees.iter().enumerate() {
+            let below = if level == 0 { &self.parts } else { &self.chunks };
+            for chunk in self.unknown[place].get(level).into_iter().flatten() {
+                let name = tree.chunk_name(level, *chunk);
+                if let Entry::Vacant(row) = rows.entry(name) {
+                    let id = self.bodies[place].id;
+                    row.insert(tree.write_chunk(level, *chunk, &mut |part| number_in(below, part, id))?);
+                }
+            }
+        }
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let hashes: Vec<Vec<u8>> = rows.keys().map(|name| name.0.to_vec()).collect();
+        let new_numbers: Vec<i64> = rows.keys().map(|_| numbers.next()).collect();
+        let bytes: Vec<Vec<u8>> = rows.into_values().collect();
+        let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&owner.0, &hashes, &new_numbers, &bytes];
+        for row in query(transaction, sql::INSERT_CHUNKS, &values).await? {
+            self.chunks.insert(PartHash(hash_of(&row, 0)?), row.get(1));
+        }
+        self.find_others(transaction, owner, sql::FIND_CHUNKS, hashes).await
+    }
+
+    /// Reads the numbers of rows that were not inserted because another writer has just committed them.
+    async fn find_others(
+        &mut self,
+        transaction: &Transaction<'_>,
+        owner: OwnerId,
+        find: &'static str,
+        mut hashes: Vec<Vec<u8>>,
+    ) -> Result<()> {
+        let known = if find == sql::FIND_PARTS {
+            &mut self.parts
+        } else {
+            &mut self.chunks
+        };
+        hashes.retain(|hash| !known.contains_key(&part_hash(hash)));
+        find_into(transaction, find, owner, &hashes, known).await
+    }
+}
+
+#[derive(Debug, Default)]
+struct PartRows {
+    hashes: Vec<Vec<u8>>,
+    numbers: Vec<i64>,
+    lengths: Vec<i64>,
+    codecs: Vec<i64>,
+    bytes: Vec<Vec<u8>>,
+}
+
+fn part_hash(bytes: &[u8]) -> PartHash {
+    PartHash(bytes.try_into().unwrap_or_default())
+}
+
+fn number_in(numbers: &HashMap<PartHash, i64>, name: &PartHash, id: &str) -> Result<u64> {
+    let number = numbers.get(name).and_then(|number| u64::try_from(*number).ok());
+    number.ok_or_else(|| StoreError::MissingPart { id: id.to_owned() })
+}
+
+async fn find_into<H: AsRef<[u8]> + tokio_postgres::types::ToSql + Sync>(
+    transaction: &Transaction<'_>,
+    find: &'static str,
+    owner: OwnerId,
+    hashes: &Vec<H>,
+    known: &mut HashMap<PartHash, i64>,
+) -> Result<()> {
+    if hashes.is_empty() {
+        return Ok(());
+    }
+    for row in query(transaction, find, &[&owner.0, hashes]).await? {
+        known.insert(PartHash(hash_of(&row, 0)?), row.get(1));
+    }
+    Ok(())
+}

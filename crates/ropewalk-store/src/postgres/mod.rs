@@ -1,0 +1,230 @@
+//! The store on PostgreSQL.
+//!
+//! Read `migrations` first (what is kept), then `record` (how a batch gets in: `bodies`, `nodes`, `rows`), then
+//! `look_up`, `read`, `search` and `check` (how it comes out).
+//!
+//! Invariants:
+//! - Every statement is in `sql` and filters by owner.
+//! - A batch is one transaction. Locks are always taken in the same order: parts, chunks by level, nodes, each sorted by
+//!   hash, and the owner's row last, so that writers wait for each other but never in a circle.
+//! - Positions are given out under the owner's row lock, directly before the commit. The next writer of this owner gets its
+//!   positions after that commit, so positions follow commits; writers of other owners never meet this lock.
+
+mod bodies;
+mod body;
+mod check;
+mod look_up;
+mod nodes;
+mod numbers;
+mod packed;
+mod problem;
+mod read;
+mod record;
+mod rows;
+mod schema;
+mod search;
+mod sql;
+
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use tokio_postgres::types::ToSql;
+use tokio_postgres::{Config, NoTls, Row};
+
+use crate::codec::Packer;
+use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::store::{
+    Answers, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery, Selection,
+    Stats, Store, StoreError,
+};
+use numbers::Numbers;
+use problem::{database, pool_problem, problem};
+
+/// How to use a server.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Most connections at once.
+    pub connections_max: usize,
+    pub connect_timeout: Duration,
+    /// How long a caller waits for a free connection.
+    pub wait_timeout: Duration,
+    /// The server stops a statement that takes longer.
+    pub statement_timeout: Duration,
+    /// Changes nothing, not even the schema.
+    pub read_only: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            connections_max: 8,
+            connect_timeout: Duration::from_secs(5),
+            wait_timeout: Duration::from_secs(30),
+            statement_timeout: Duration::from_secs(60),
+            read_only: false,
+        }
+    }
+}
+
+#[derive(Debug)]
+pub struct Postgres {
+    pool: Pool,
+    numbers: Numbers,
+    /// Making one costs more than compressing a batch with it.
+    packers: Mutex<Vec<Packer>>,
+}
+
+impl Postgres {
+    /// Connects, and brings the schema to the newest version.
+    pub async fn connect(url: &str, options: Options) -> Result<Self> {
+        let pool = pool(url, &options)?;
+        let mut client = pool.get().await.map_err(pool_problem)?;
+        if options.read_only {
+            schema::check_readable(&mut client).await?;
+        } else {
+            schema::migrate(&mut client).await?;
+        }
+        drop(client);
+        Ok(Postgres {
+            pool,
+            numbers: Numbers::default(),
+            packers: Mutex::default(),
+        })
+    }
+
+    async fn client(&self) -> Result<Client> {
+        let client = self.pool.get().await.map_err(pool_problem)?;
+        if plans_are_due(Client::metrics(&client).recycle_count) {
+            client.batch_execute(sql::FORGET_PLANS).await.map_err(problem)?;
+        }
+        Ok(client)
+    }
+
+    fn packer(&self) -> Result<Packer> {
+        let kept = self.packers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        match kept {
+            Some(packer) => Ok(packer),
+            None => Packer::new().map_err(|error| database("the compressor cannot be started", error)),
+        }
+    }
+
+    /// No more are kept than there are connections, since each batch holds one of either.
+    fn keep_packer(&self, packer: Packer) {
+        let mut packers = self.packers.lock().unwrap_or_else(PoisonError::into_inner);
+        if packers.len() < self.pool.status().max_size {
+            packers.push(packer);
+        }
+    }
+}
+
+fn pool(url: &str, options: &Options) -> Result<Pool> {
+    // The address may hold a password, so no message repeats it.
+    let mut config: Config = url
+        .parse()
+        .map_err(|error| database("the address of the PostgreSQL server cannot be read", error))?;
+    config.connect_timeout(options.connect_timeout);
+    if config.get_application_name().is_none() {
+        config.application_name("ropewalk");
+    }
+    let settings = session_settings(config.get_options().unwrap_or_default(), options);
+    config.options(settings);
+    let manager = ManagerConfig {
+        recycling_method: RecyclingMethod::Fast,
+    };
+    Pool::builder(Manager::from_config(config, NoTls, manager))
+        .max_size(options.connections_max)
+        .wait_timeout(Some(options.wait_timeout))
+        .create_timeout(Some(options.connect_timeout))
+        .runtime(Runtime::Tokio1)
+        .build()
+        .map_err(|error| database("the pool of connections cannot be built", error))
+}
+
+/// Uses of a connection after which its plans are made anew.
+const PLANS_KEPT_MAX: usize = 256;
+
+/// A plan is kept with its statement. One made while a table was small picks any index that begins with the owner, since
+/// all cost the same, and stays in use while the table grows. So plans are made anew whenever a connection was used twice
+/// as often, up to a limit: the table they were made for is then never much smaller than the one they run on.
+fn plans_are_due(uses: usize) -> bool {
+    uses.is_power_of_two() || (uses > 0 && uses.is_multiple_of(PLANS_KEPT_MAX))
+}
+
+/// Every statement here is a walk along an index: ways that only pay for small tables are ruled out.
+const NEVER: [&str; 6] = [
+    "seqscan",
+    "hashjoin",
+    "mergejoin",
+    "material",
+    "sort",
+    "incremental_sort",
+];
+
+fn session_settings(given: &str, options: &Options) -> String {
+    let timeout_ms = options.statement_timeout.as_millis();
+    let read_only = if options.read_only { "on" } else { "off" };
+    let never: String = NEVER.iter().map(|way| format!(" -c enable_{way}=off")).collect();
+    format!("{given}{never} -c jit=off -c statement_timeout={timeout_ms} -c default_transaction_read_only={read_only}")
+}
+
+/// Runs a statement that is prepared once per connection.
+async fn query(client: &impl GenericClient, sql: &'static str, values: &[&(dyn ToSql + Sync)]) -> Result<Vec<Row>> {
+    let statement = client.prepare_cached(sql).await.map_err(problem)?;
+    client.query(&statement, values).await.map_err(problem)
+}
+
+/// A hash column's bytes.
+fn hash_of(row: &Row, column: usize) -> Result<[u8; 32]> {
+    let bytes: &[u8] = row.get(column);
+    bytes
+        .try_into()
+        .map_err(|_| StoreError::Damaged("a hash has another length than 32 bytes".to_owned()))
+}
+
+/// Counts and lengths are never negative, and none comes near the end of either type.
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+impl Store for Postgres {
+    async fn owner(&self, name: &str) -> Result<OwnerId> {
+        record::owner(self, name).await
+    }
+
+    async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
+        record::record(self, owner, &batch).await
+    }
+
+    async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
+        look_up::look_up(&self.client().await?, owner, &questions, as_of).await
+    }
+
+    async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
+        read::exchanges(&self.client().await?, owner, selection, as_of).await
+    }
+
+    async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
+        body::body(&self.client().await?, owner, exchange, half).await
+    }
+
+    async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
+        search::search(&self.client().await?, owner, &query).await
+    }
+
+    async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
+        search::index_texts(&mut self.client().await?, limit).await
+    }
+
+    async fn stats(&self, owner: OwnerId) -> Result<Stats> {
+        read::stats(&self.client().await?, owner).await
+    }
+
+    async fn check(&self, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
+        check::check(&mut self.client().await?, owner, depth).await
+    }
+}

@@ -1,0 +1,332 @@
+//! Chains: how much of one is known, and storing the rest.
+//!
+//! Stored nodes are closed under taking the parent, and so are those seen up to any moment: a parent is never seen later
+//! than its child. So the last known node of a chain is found from its end, in few questions of few hashes each.
+
+use std::collections::{BTreeMap, HashMap};
+
+use deadpool_postgres::{GenericClient, Transaction};
+use ropewalk_core::hash::NodeHash;
+
+use super::rows::Row;
+use super::{hash_of, query, sql};
+use crate::facts::{Link, Micros, OwnerId};
+use crate::store::Result;
+
+/// Hashes asked per chain and question. Most requests match within the last few nodes.
+const PROBES: usize = 4;
+
+/// What is known of a node.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Seen {
+    pub(super) seen_at: i64,
+    pub(super) exchange: i64,
+}
+
+/// For each chain its deepest node that was seen by `as_of`, by index.
+pub(super) async fn deepest_known(
+    client: &impl GenericClient,
+    owner: OwnerId,
+    chains: &[&[NodeHash]],
+    as_of: Micros,
+) -> Result<Vec<Option<(usize, Seen)>>> {
+    let mut searches: Vec<Search> = chains.iter().map(|chain| Search::new(chain.len())).collect();
+    loop {
+        let probes: Vec<Vec<usize>> = searches.iter_mut().map(Search::next_probes).collect();
+        let places = chains.iter().zip(&probes);
+        let mut hashes: Vec<&[u8]> = places
+            .flat_map(|(chain, probes)| probes.iter().map(|index| chain[*index].0.as_slice()))
+            .collect();
+        if hashes.is_empty() {
+            return Ok(searches.into_iter().map(|search| search.known).collect());
+        }
+        hashes.sort_unstable();
+        hashes.dedup();
+        let mut seen = HashMap::new();
+        for row in query(client, sql::FIND_NODES, &[&owner.0, &hashes]).await? {
+            let (seen_at, exchange) = (row.get(1), row.get(2));
+            if seen_at <= as_of.0 {
+                seen.insert(NodeHash(hash_of(&row, 0)?), Seen { seen_at, exchange });
+            }
+        }
+        for ((search, chain), probes) in searches.iter_mut().zip(chains).zip(probes) {
+            for index in probes {
+                search.learn(index, seen.get(&chain[index]).copied());
+            }
+        }
+    }
+}
+
+/// The search in one chain: everything up to `known` is known, everything from `unknown_from` on is not.
+#[derive(Debug)]
+struct Search {
+    known: Option<(usize, Seen)>,
+    unknown_from: usize,
+    /// How far before the end the next probe goes, while nothing known was met.
+    reach: usize,
+    length: usize,
+}
+
+impl Search {
+    fn new(length: usize) -> Self {
+        Search {
+            known: None,
+            unknown_from: length,
+            reach: 1,
+            length,
+        }
+    }
+
+    /// First the last few nodes, then in doubling steps towards the start, then evenly between known and unknown.
+    fn next_probes(&mut self) -> Vec<usize> {
+        let from = self.known.map_or(0, |(index, _)| index + 1);
+        let to = self.unknown_from;
+        if from >= to {
+            return Vec::new();
+        }
+        if to - from <= PROBES {
+            return (from..to).collect();
+        }
+        if self.known.is_some() {
+            let width = to - from;
+            return (1..=PROBES).map(|part| from + part * width / (PROBES + 1)).collect();
+        }
+        let mut probes = Vec::with_capacity(PROBES);
+        while probes.len() < PROBES && probes.last() != Some(&0) {
+            probes.push(self.length.saturating_sub(self.reach));
+            self.reach = if self.reach < PROBES {
+                self.reach + 1
+            } else {
+                self.reach * 2
+            };
+        }
+        probes
+    }
+
+    fn learn(&mut self, index: usize, seen: Option<Seen>) {
+        match seen {
+            Some(seen) if self.known.is_none_or(|(known, _)| index > known) => self.known = Some((index, seen)),
+            Some(_) => {}
+            None => self.unknown_from = self.unknown_from.min(index),
+        }
+    }
+}
+
+/// The chain of one exchange, from the node before its first block to its answer's last.
+#[derive(Debug)]
+pub(super) struct Chain<'b> {
+    hashes: Vec<NodeHash>,
+    links: Vec<&'b Link>,
+    /// The last node of the request, by index.
+    input: usize,
+    exchange: i64,
+    at: i64,
+    answered_at: i64,
+}
+
+impl<'b> Chain<'b> {
+    pub(super) fn new(row: &Row<'b>) -> Self {
+        let has_answer = row.end.response.is_some();
+        let answer: &[Link] = if has_answer { &row.end.answer_chain } else { &[] };
+        let links: Vec<&Link> = row.end.request_chain.iter().chain(answer).collect();
+        let hashes = std::iter::once(row.end.start)
+            .chain(links.iter().map(|link| link.node))
+            .collect();
+        Chain {
+            hashes,
+            links,
+            input: row.end.request_chain.len(),
+            exchange: row.number,
+            at: row.at,
+            answered_at: row.answered_at(),
+        }
+    }
+
+    fn seen_at(&self, index: usize) -> i64 {
+        if index > self.input { self.answered_at } else { self.at }
+    }
+}
+
+#[derive(Debug)]
+struct NewNode<'b> {
+    parent: Option<NodeHash>,
+    link: Option<&'b Link>,
+    depth: i64,
+    exchange: i64,
+    seen_at: i64,
+    in_answer: bool,
+}
+
+/// The nodes of a batch.
+#[derive(Debug)]
+pub(super) struct Nodes<'b> {
+    chains: Vec<Chain<'b>>,
+    known: Vec<Option<(usize, Seen)>>,
+}
+
+impl<'b> Nodes<'b> {
+    pub(super) fn new(chains: Vec<Chain<'b>>) -> Self {
+        Nodes {
+            chains,
+            known: Vec::new(),
+        }
+    }
+
+    /// Finds out what is known. Takes no locks.
+    pub(super) async fn find(&mut self, transaction: &Transaction<'_>, owner: OwnerId) -> Result<()> {
+        let hashes: Vec<&[NodeHash]> = self.chains.iter().map(|chain| chain.hashes.as_slice()).collect();
+        self.known = deepest_known(transaction, owner, &hashes, Micros::MAX).await?;
+        Ok(())
+    }
+
+    /// Stores what is new and says how many nodes that was.
+    pub(super) async fn store(&self, transaction: &Transaction<'_>, owner: OwnerId) -> Result<i64> {
+        let mut new = self.new_nodes();
+        let mut added = 0;
+        if !new.is_empty() {
+            for row in insert(transaction, owner, &new).await? {
+                new.remove(&row);
+                added += 1;
+            }
+        }
+        // What is left, another writer was faster with; it may have seen it later, though.
+        for (hash, node) in &new {
+            seen_earlier(transaction, owner, *hash, node.seen_at, node.exchange, node.in_answer).await?;
+        }
+        for (chain, known) in self.chains.iter().zip(&self.known) {
+            if let Some((index, seen)) = *known {
+                chain.correct(transaction, owner, index, seen).await?;
+            }
+        }
+        Ok(added)
+    }
+
+    /// Sorted by hash. A node that several exchanges bring belongs to the one that saw it first.
+    fn new_nodes(&self) -> BTreeMap<NodeHash, NewNode<'b>> {
+        let mut new: BTreeMap<NodeHash, NewNode<'b>> = BTreeMap::new();
+        for (chain, known) in self.chains.iter().zip(&self.known) {
+            for index in known.map_or(0, |(index, _)| index + 1)..chain.hashes.len() {
+                let node = NewNode {
+                    parent: index.checked_sub(1).map(|parent| chain.hashes[parent]),
+                    link: index.checked_sub(1).map(|link| chain.links[link]),
+                    depth: index as i64,
+                    exchange: chain.exchange,
+                    seen_at: chain.seen_at(index),
+                    in_answer: index > chain.input,
+                };
+                let hash = chain.hashes[index];
+                if new.get(&hash).is_none_or(|other| node.seen_at < other.seen_at) {
+                    new.insert(hash, node);
+                }
+            }
+        }
+        new
+    }
+}
+
+impl Chain<'_> {
+    /// Exchanges may come in any order: known nodes that this one saw earlier are corrected, which keeps the
+    /// invariant that a parent is never seen later than its child.
+    async fn correct(&self, transaction: &Transaction<'_>, owner: OwnerId, index: usize, seen: Seen) -> Result<()> {
+        let in_answer = index > self.input;
+        if seen.seen_at > self.seen_at(index) {
+            let (hash, seen_at) = (self.hashes[index], self.seen_at(index));
+            seen_earlier(transaction, owner, hash, seen_at, self.exchange, in_answer).await?;
+        }
+        if in_answer && seen.seen_at > self.at {
+            let hash = self.hashes[self.input];
+            seen_earlier(transaction, owner, hash, self.at, self.exchange, false).await?;
+        }
+        Ok(())
+    }
+}
+
+async fn seen_earlier(
+    transaction: &Transaction<'_>,
+    owner: OwnerId,
+    hash: NodeHash,
+    seen_at: i64,
+    exchange: i64,
+    in_answer: bool,
+) -> Result<()> {
+    let hash = hash.0.as_slice();
+    query(
+        transaction,
+        sql::SEEN_EARLIER,
+        &[&owner.0, &hash, &seen_at, &exchange, &in_answer],
+    )
+    .await?;
+    Ok(())
+}
+
+async fn insert(
+    transaction: &Transaction<'_>,
+    owner: OwnerId,
+    new: &BTreeMap<NodeHash, NewNode<'_>>,
+) -> Result<Vec<NodeHash>> {
+    let hashes: Vec<&[u8]> = new.keys().map(|hash| hash.0.as_slice()).collect();
+    let parents: Vec<Option<&[u8]>> = new
+        .values()
+        .map(|node| node.parent.as_ref().map(|parent| parent.0.as_slice()))
+        .collect();
+    let values: Vec<Option<&[u8]>> = new
+        .values()
+        .map(|node| node.link.map(|link| link.value.0.as_slice()))
+        .collect();
+    let depths: Vec<i64> = new.values().map(|node| node.depth).collect();
+    let exchanges: Vec<i64> = new.values().map(|node| node.exchange).collect();
+    let seen_at: Vec<i64> = new.values().map(|node| node.seen_at).collect();
+    let in_answer: Vec<bool> = new.values().map(|node| node.in_answer).collect();
+    let rows = query(
+        transaction,
+        sql::INSERT_NODES,
+        &[
+            &owner.0, &hashes, &parents, &values, &depths, &exchanges, &seen_at, &in_answer,
+        ],
+    )
+    .await?;
+    rows.iter().map(|row| hash_of(row, 0).map(NodeHash)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Finds how many of `length` nodes are known, and in how many questions.
+    fn find(length: usize, known: usize) -> (usize, usize) {
+        let mut search = Search::new(length);
+        for questions in 0.. {
+            let probes = search.next_probes();
+            if probes.is_empty() {
+                return (search.known.map_or(0, |(index, _)| index + 1), questions);
+            }
+            assert!(probes.len() <= PROBES);
+            for index in probes {
+                search.learn(
+                    index,
+                    (index < known).then_some(Seen {
+                        seen_at: 0,
+                        exchange: 0,
+                    }),
+                );
+            }
+        }
+        unreachable!("the loop has no end")
+    }
+
+    #[test]
+    fn finds_the_last_known_node_wherever_it_is() {
+        for length in 0..70 {
+            for known in 0..=length {
+                assert_eq!(find(length, known).0, known, "{known} of {length}");
+            }
+        }
+    }
+
+    #[test]
+    fn asks_little_at_the_end_and_logarithmically_before_it() {
+        assert_eq!(find(100_000, 99_998).1, 1);
+        assert!(find(100_000, 0).1 <= 6);
+        assert!(find(100_000, 50_000).1 <= 13);
+    }
+}

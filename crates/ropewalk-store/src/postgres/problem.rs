@@ -1,0 +1,96 @@
+//! What PostgreSQL says went wrong, in the store's words.
+
+use deadpool_postgres::PoolError;
+use tokio_postgres::Error;
+use tokio_postgres::error::SqlState;
+
+use crate::store::StoreError;
+
+/// Keeps the source, so that a caller can find out whether trying again may help.
+pub(super) fn problem(error: Error) -> StoreError {
+    let Some(code) = error.code() else {
+        let what = if error.is_closed() {
+            "the connection to PostgreSQL was lost"
+        } else {
+            "PostgreSQL cannot be reached or gave an answer that makes no sense"
+        };
+        return database(what, error);
+    };
+    match code {
+        code if *code == SqlState::DISK_FULL => StoreError::Full,
+        code if *code == SqlState::READ_ONLY_SQL_TRANSACTION => StoreError::ReadOnly,
+        code if *code == SqlState::LOCK_NOT_AVAILABLE => StoreError::Locked,
+        code if *code == SqlState::DATA_CORRUPTED || *code == SqlState::INDEX_CORRUPTED => {
+            StoreError::Damaged(said(&error))
+        }
+        code if *code == SqlState::QUERY_CANCELED => database("PostgreSQL took too long and was stopped", error),
+        code if *code == SqlState::ADMIN_SHUTDOWN
+            || *code == SqlState::CRASH_SHUTDOWN
+            || *code == SqlState::CANNOT_CONNECT_NOW =>
+        {
+            database("PostgreSQL is shutting down or starting", error)
+        }
+        _ => {
+            let what = format!("PostgreSQL refused: {}", said(&error));
+            StoreError::Database {
+                what,
+                source: error.into(),
+            }
+        }
+    }
+}
+
+pub(super) fn pool_problem(error: PoolError) -> StoreError {
+    match error {
+        PoolError::Backend(error) => problem(error),
+        PoolError::Timeout(_) => database("no connection to PostgreSQL became free in time", error),
+        PoolError::Closed => StoreError::Stopped,
+        _ => database("a connection to PostgreSQL could not be prepared", error),
+    }
+}
+
+/// Whether the same transaction may succeed when it is run again: others were in its way, nothing is wrong with it.
+/// A repeated key belongs here because another writer stored the same exchange between our look and our insert.
+pub(super) fn others_were_in_the_way(error: &StoreError) -> bool {
+    let StoreError::Database { source, .. } = error else {
+        return false;
+    };
+    if source.is::<Raced>() {
+        return true;
+    }
+    let code = source.downcast_ref::<Error>().and_then(Error::code);
+    code.is_some_and(|code| {
+        [
+            SqlState::T_R_SERIALIZATION_FAILURE,
+            SqlState::T_R_DEADLOCK_DETECTED,
+            SqlState::UNIQUE_VIOLATION,
+        ]
+        .contains(code)
+    })
+}
+
+/// Another writer changed a row between our look at it and our lock on it.
+#[derive(Debug, thiserror::Error)]
+#[error("another writer was faster")]
+struct Raced;
+
+pub(super) fn raced() -> StoreError {
+    database("another writer changed the same exchange", Raced)
+}
+
+pub(super) fn database(what: &str, source: impl std::error::Error + Send + Sync + 'static) -> StoreError {
+    StoreError::Database {
+        what: what.to_owned(),
+        source: Box::new(source),
+    }
+}
+
+pub(super) fn damaged(what: impl Into<String>) -> StoreError {
+    StoreError::Damaged(what.into())
+}
+
+fn said(error: &Error) -> String {
+    error
+        .as_db_error()
+        .map_or_else(String::new, |error| error.message().to_owned())
+}

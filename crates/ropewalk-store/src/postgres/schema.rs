@@ -1,0 +1,101 @@
+//! The schema, in versions.
+//!
+//! Each step is one transaction under an advisory lock: killed at any statement, it leaves the old or the new schema, and
+//! two programs that start together migrate one after the other. Every step says which programs can still read and write
+//! what it leaves, by the newest step that they know.
+
+use deadpool_postgres::{Client, Transaction};
+
+use super::problem::problem;
+use super::sql;
+use crate::store::{Result, StoreError};
+
+/// Held while migrating ("rope" in ASCII).
+const MIGRATION_LOCK: i64 = 0x726f_7065;
+
+struct Step {
+    /// The oldest program that can read what this step leaves.
+    min_reader: i32,
+    min_writer: i32,
+    sql: &'static str,
+}
+
+/// Every version's step, oldest first. Never change one that was released: add another.
+const STEPS: [Step; 1] = [Step {
+    min_reader: 1,
+    min_writer: 1,
+    sql: include_str!("migrations/0001_facts.sql"),
+}];
+
+/// The newest version that this program knows.
+const KNOWN: i32 = STEPS.len() as i32;
+
+/// Brings a database to the newest version, or refuses one that this program must not write.
+pub(super) async fn migrate(client: &mut Client) -> Result<()> {
+    loop {
+        let transaction = client.transaction().await.map_err(problem)?;
+        transaction
+            .execute(sql::LOCK_SCHEMA, &[&MIGRATION_LOCK])
+            .await
+            .map_err(problem)?;
+        transaction
+            .batch_execute(sql::CREATE_SCHEMA_VERSION)
+            .await
+            .map_err(problem)?;
+        let version = check_version(&transaction, false).await?;
+        let Some(step) = usize::try_from(version).ok().and_then(|version| STEPS.get(version)) else {
+            return Ok(());
+        };
+        apply(&transaction, version + 1, step).await?;
+        transaction.commit().await.map_err(problem)?;
+    }
+}
+
+async fn apply(transaction: &Transaction<'_>, version: i32, step: &Step) -> Result<()> {
+    transaction.batch_execute(step.sql).await.map_err(problem)?;
+    transaction
+        .execute(
+            sql::INSERT_SCHEMA_VERSION,
+            &[&version, &step.min_reader, &step.min_writer],
+        )
+        .await
+        .map_err(problem)?;
+    Ok(())
+}
+
+/// Checks that a database can be read without changing it.
+pub(super) async fn check_readable(client: &mut Client) -> Result<()> {
+    let transaction = client.transaction().await.map_err(problem)?;
+    match check_version(&transaction, true).await? {
+        0 => Err(StoreError::Damaged("the database holds no store".to_owned())),
+        _ => Ok(()),
+    }
+}
+
+/// The database's version, 0 where it has none. A newer one is refused unless it says that this program may go on.
+async fn check_version(transaction: &Transaction<'_>, only_read: bool) -> Result<i32> {
+    let is_there: bool = transaction
+        .query_one(sql::HAS_SCHEMA_VERSION, &[])
+        .await
+        .map_err(problem)?
+        .get(0);
+    if !is_there {
+        return Ok(0);
+    }
+    let Some(row) = transaction
+        .query_opt(sql::SELECT_SCHEMA_VERSION, &[])
+        .await
+        .map_err(problem)?
+    else {
+        return Ok(0);
+    };
+    let (version, min_reader, min_writer): (i32, i32, i32) = (row.get(0), row.get(1), row.get(2));
+    let needed = if only_read { min_reader } else { min_writer };
+    if KNOWN < needed {
+        return Err(StoreError::TooNew {
+            found: version.unsigned_abs(),
+            known: KNOWN.unsigned_abs(),
+        });
+    }
+    Ok(version)
+}

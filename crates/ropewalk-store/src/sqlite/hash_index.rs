@@ -1,0 +1,212 @@
+//! Look-ups by hash.
+//!
+//! Hashes are random, so an ordinary index on them writes another page for every row: measured, three quarters of
+//! the time of a commit. Here new entries live in memory ([`Fresh`]) and, for the next start, in a log that is only appended
+//! to. A cursor sweeps over the key space and moves the entries it passes into `hash_index` in sorted slices, many per
+//! page; when it has been all the way round, the log up to where it started is dropped.
+//!
+//! Invariants: an entry is in `Fresh` or in the table, or for a moment in both; the log has every entry that is only in
+//! `Fresh`; entries of an uncommitted batch are in neither.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, params};
+
+use crate::facts::OwnerId;
+use crate::sqlite::keys::{Kind, prefix, row_of, target};
+use crate::sqlite::problem;
+use crate::store::{Result, StoreError};
+
+/// Entries in memory before the sweep begins: a share of those in the table, so that a slice of the sweep finds several a
+/// page, between bounds. The most is some 10 MB.
+const FRESH_SHARE: usize = 32;
+const FRESH_MIN: usize = 512;
+const FRESH_MAX: usize = 256 * 1024;
+
+/// The sweep moves this many entries for every four that come in, so that it always gets round.
+const SWEEP_QUARTERS: usize = 5;
+
+pub(super) type Entry = (i64, i64, i64);
+
+/// Entries that are not in the table yet: owner, hash prefix, target.
+#[derive(Debug, Default)]
+pub(super) struct Fresh {
+    entries: BTreeSet<Entry>,
+}
+
+impl Fresh {
+    /// Reads the log that the last run left.
+    pub(super) fn load(connection: &Connection) -> Result<Self> {
+        let mut statement = connection
+            .prepare("SELECT entries FROM hash_log ORDER BY number")
+            .map_err(problem)?;
+        let mut rows = statement.query([]).map_err(problem)?;
+        let mut entries = BTreeSet::new();
+        while let Some(row) = rows.next().map_err(problem)? {
+            let bytes: Vec<u8> = row.get(0).map_err(problem)?;
+            if !bytes.len().is_multiple_of(24) {
+                return Err(StoreError::Damaged("the hash log has half an entry".to_owned()));
+            }
+            entries.extend(bytes.chunks_exact(24).map(read_entry));
+        }
+        Ok(Fresh { entries })
+    }
+
+    pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
+        self.entries.extend(entries);
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    fn numbers(&self, owner: OwnerId, kind: Kind, hash: &[u8; 32], found: &mut Vec<i64>) {
+        numbers_in(&self.entries, owner, kind, hash, found);
+    }
+}
+
+/// Numbers of the rows that may have this hash, newest first. The caller compares the whole hash.
+pub(super) fn find(
+    connection: &Connection,
+    sets: &[&BTreeSet<Entry>],
+    fresh: &Fresh,
+    owner: OwnerId,
+    kind: Kind,
+    hash: &[u8; 32],
+) -> Result<Vec<i64>> {
+    let mut found = Vec::new();
+    for set in sets {
+        numbers_in(set, owner, kind, hash, &mut found);
+    }
+    fresh.numbers(owner, kind, hash, &mut found);
+    let mut statement = connection
+        .prepare_cached("SELECT target FROM hash_index WHERE owner_id = ?1 AND key = ?2")
+        .map_err(problem)?;
+    let mut rows = statement.query(params![owner.0, prefix(hash)]).map_err(problem)?;
+    while let Some(row) = rows.next().map_err(problem)? {
+        found.extend(row_of(row.get(0).map_err(problem)?, kind));
+    }
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.dedup();
+    Ok(found)
+}
+
+fn numbers_in(set: &BTreeSet<Entry>, owner: OwnerId, kind: Kind, hash: &[u8; 32], found: &mut Vec<i64>) {
+    let key = prefix(hash);
+    let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
+    found.extend(set.range(range).filter_map(|(_, _, target)| row_of(*target, kind)));
+}
+
+pub(super) fn entry(owner: OwnerId, kind: Kind, hash: &[u8; 32], row: i64) -> Entry {
+    (owner.0, prefix(hash), target(kind, row))
+}
+
+/// The cursor that moves entries from memory into the table.
+#[derive(Debug)]
+pub(super) struct Sweep {
+    /// Everything up to here was moved in this round.
+    cursor: Option<Entry>,
+    /// The last log row when this round began.
+    round_began_at: i64,
+    /// About how many entries the table has.
+    in_table: usize,
+}
+
+impl Sweep {
+    /// Begins a round over what [`Fresh::load`] read.
+    pub(super) fn new(connection: &Connection) -> Result<Self> {
+        Ok(Sweep {
+            cursor: None,
+            round_began_at: newest_log(connection)?,
+            in_table: about_in_table(connection)?,
+        })
+    }
+
+    /// Writes the log of a group of commits, and moves a slice if there is enough to move. Returns what was moved: to be
+    /// taken out of memory once the transaction is committed.
+    pub(super) fn step(&mut self, connection: &Connection, fresh: &Fresh, added: &[Entry]) -> Result<Vec<Entry>> {
+        if !added.is_empty() {
+            let mut bytes = Vec::with_capacity(added.len() * 24);
+            added.iter().for_each(|entry| write_entry(entry, &mut bytes));
+            let mut statement = connection
+                .prepare_cached("INSERT INTO hash_log (entries) VALUES (?1)")
+                .map_err(problem)?;
+            statement.execute([bytes]).map_err(problem)?;
+        }
+        if fresh.len() < (self.in_table / FRESH_SHARE).clamp(FRESH_MIN, FRESH_MAX) {
+            return Ok(Vec::new());
+        }
+        self.move_slice(connection, fresh, added.len() * SWEEP_QUARTERS / 4)
+    }
+
+    /// Moves everything, for a clean end: the next start has nothing to load.
+    pub(super) fn finish(&mut self, connection: &Connection, fresh: &Fresh) -> Result<Vec<Entry>> {
+        self.cursor = None;
+        let moved = self.move_slice(connection, fresh, fresh.len() + 1)?;
+        connection.execute("DELETE FROM hash_log", []).map_err(problem)?;
+        Ok(moved)
+    }
+
+    fn move_slice(&mut self, connection: &Connection, fresh: &Fresh, count: usize) -> Result<Vec<Entry>> {
+        use std::ops::Bound::{Excluded, Unbounded};
+        let from = self.cursor.map_or(Unbounded, Excluded);
+        let slice: Vec<Entry> = fresh.entries.range((from, Unbounded)).take(count).copied().collect();
+        let mut insert = connection
+            .prepare_cached("INSERT OR IGNORE INTO hash_index (owner_id, key, target) VALUES (?1, ?2, ?3)")
+            .map_err(problem)?;
+        for (owner, key, target) in &slice {
+            insert.execute((owner, key, target)).map_err(problem)?;
+        }
+        self.in_table += slice.len();
+        self.cursor = slice.last().copied();
+        if slice.len() < count {
+            self.end_round(connection)?;
+        }
+        Ok(slice)
+    }
+
+    /// All that the log had when the round began is in the table now.
+    fn end_round(&mut self, connection: &Connection) -> Result<()> {
+        let mut trim = connection
+            .prepare_cached("DELETE FROM hash_log WHERE number <= ?1")
+            .map_err(problem)?;
+        trim.execute([self.round_began_at]).map_err(problem)?;
+        self.cursor = None;
+        self.round_began_at = newest_log(connection)?;
+        Ok(())
+    }
+}
+
+/// Counting would read the whole table; what was numbered is close enough.
+fn about_in_table(connection: &Connection) -> Result<usize> {
+    let numbered = "SELECT coalesce(sum(last_part + last_node + 8 * last_exchange), 0) FROM owner";
+    let count: i64 = connection.query_row(numbered, [], |row| row.get(0)).map_err(problem)?;
+    Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn newest_log(connection: &Connection) -> Result<i64> {
+    let newest = "SELECT coalesce(max(number), 0) FROM hash_log";
+    connection.query_row(newest, [], |row| row.get(0)).map_err(problem)
+}
+
+/// Takes out of memory what a committed sweep moved.
+pub(super) fn forget(fresh: &mut Fresh, moved: &[Entry]) {
+    for entry in moved {
+        fresh.entries.remove(entry);
+    }
+}
+
+fn write_entry(entry: &Entry, out: &mut Vec<u8>) {
+    for field in [entry.0, entry.1, entry.2] {
+        out.extend_from_slice(&field.to_le_bytes());
+    }
+}
+
+fn read_entry(bytes: &[u8]) -> Entry {
+    let field = |at: usize| {
+        let mut field = [0; 8];
+        field.copy_from_slice(&bytes[at..at + 8]);
+        i64::from_le_bytes(field)
+    };
+    (field(0), field(8), field(16))
+}

@@ -1,0 +1,303 @@
+//! The store in one file.
+//!
+//! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
+//! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
+//! (what a write does), `hash_index` (why look-ups by hash are fast), `read`.
+
+mod bodies;
+mod check;
+mod dictionary;
+mod hash_index;
+mod keys;
+mod read;
+mod record;
+mod schema;
+mod search;
+mod writer;
+
+use std::fs::{File, TryLockError};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::sqlite::hash_index::Fresh;
+use crate::sqlite::writer::Writer;
+use crate::store::{
+    Answers, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery, Selection,
+    Stats, Store, StoreError,
+};
+
+/// The file inside the data folder, and the lock that its writer holds.
+pub const FILE_NAME: &str = "ropewalk.db";
+pub const LOCK_NAME: &str = "ropewalk.lock";
+
+/// Connections kept for readers; more are opened for a moment when more read at once.
+const READERS_KEPT: usize = 8;
+
+/// How long a reader waits for a lock that only a checkpoint or a migration holds.
+const BUSY_MS: u64 = 5_000;
+
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Page cache of the writer in KiB.
+    pub cache_kib: u32,
+    /// Most pages that the file may grow to; beyond them the store is full. 0: no bound but the disk.
+    pub pages_max: u32,
+    /// For tests that make fsync slow: this long after every commit.
+    pub commit_delay: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            cache_kib: 128 * 1024,
+            pages_max: 0,
+            commit_delay: Duration::ZERO,
+        }
+    }
+}
+
+/// A store in a file, or in memory.
+#[derive(Debug)]
+pub struct Sqlite {
+    /// Closed before the writer, whose connection is then the last and leaves no write-ahead log behind.
+    readers: Option<Readers>,
+    /// `None` where the store was opened for reading only.
+    writer: Option<Writer>,
+    fresh: Arc<RwLock<Fresh>>,
+    /// Held as long as this process may write.
+    _lock: Option<File>,
+}
+
+#[derive(Debug, Clone)]
+struct Readers {
+    path: PathBuf,
+    idle: Arc<Mutex<Vec<Connection>>>,
+}
+
+impl Sqlite {
+    /// Opens the store of a data folder for writing, making or migrating it where needed. One process at a time can.
+    pub fn open(folder: &Path, options: &Options) -> Result<Self> {
+        std::fs::create_dir_all(folder).map_err(|error| cannot("make", folder, error))?;
+        let lock = lock(folder)?;
+        let path = folder.join(FILE_NAME);
+        let connection = Connection::open(&path).map_err(problem)?;
+        let mut store = Self::start(connection, Some(Readers::new(path)), options)?;
+        store._lock = Some(lock);
+        Ok(store)
+    }
+
+    /// Opens the store of a data folder beside whoever writes it. Hashes that are recorded from now on are not found.
+    pub fn open_read_only(folder: &Path) -> Result<Self> {
+        let readers = Readers::new(folder.join(FILE_NAME));
+        let connection = readers.take()?;
+        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?));
+        readers.give_back(connection);
+        Ok(Sqlite {
+            writer: None,
+            readers: Some(readers),
+            fresh,
+            _lock: None,
+        })
+    }
+
+    /// A store that ends with the value.
+    pub fn in_memory(options: &Options) -> Result<Self> {
+        let connection = Connection::open_in_memory().map_err(problem)?;
+        Self::start(connection, None, options)
+    }
+
+    fn start(mut connection: Connection, readers: Option<Readers>, options: &Options) -> Result<Self> {
+        let (needed, name) = schema::SQLITE_MIN;
+        if rusqlite::version_number() < needed {
+            return Err(StoreError::SqliteTooOld {
+                found: rusqlite::version().to_owned(),
+                needed: name,
+            });
+        }
+        configure(&connection, options)?;
+        schema::migrate(&mut connection)?;
+        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?));
+        let writer = Writer::start(connection, Arc::clone(&fresh), options.commit_delay)?;
+        Ok(Sqlite {
+            writer: Some(writer),
+            readers,
+            fresh,
+            _lock: None,
+        })
+    }
+
+    fn writer(&self) -> Result<&Writer> {
+        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Runs a query on a connection of its own, beside the writer; in memory there is only the writer's.
+    async fn read<T: Send + 'static>(
+        &self,
+        query: impl FnOnce(&Connection, &Fresh) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let fresh = Arc::clone(&self.fresh);
+        let with_fresh = move |connection: &Connection| {
+            let fresh = fresh.read().unwrap_or_else(PoisonError::into_inner);
+            query(connection, &fresh)
+        };
+        let Some(readers) = self.readers.clone() else {
+            return self
+                .writer()?
+                .run(move |session| with_fresh(session.connection()))
+                .await;
+        };
+        let task = tokio::task::spawn_blocking(move || {
+            let connection = readers.take()?;
+            let outcome = with_fresh(&connection);
+            readers.give_back(connection);
+            outcome
+        });
+        task.await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+impl Readers {
+    fn new(path: PathBuf) -> Self {
+        Readers {
+            path,
+            idle: Arc::default(),
+        }
+    }
+
+    fn take(&self) -> Result<Connection> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        if let Some(connection) = idle {
+            return Ok(connection);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&self.path, flags).map_err(problem)?;
+        connection
+            .busy_timeout(Duration::from_millis(BUSY_MS))
+            .map_err(problem)?;
+        connection.set_prepared_statement_cache_capacity(64);
+        schema::check_version(&connection)?;
+        Ok(connection)
+    }
+
+    fn give_back(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READERS_KEPT {
+            idle.push(connection);
+        }
+    }
+}
+
+/// Makes this process the folder's only writer.
+fn lock(folder: &Path) -> Result<File> {
+    let path = folder.join(LOCK_NAME);
+    let file = File::options().create(true).truncate(false).write(true).open(&path);
+    let file = file.map_err(|error| cannot("open", &path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(StoreError::Locked),
+        Err(TryLockError::Error(error)) => Err(cannot("lock", &path, error)),
+    }
+}
+
+fn cannot(verb: &str, path: &Path, error: std::io::Error) -> StoreError {
+    match error.kind() {
+        ErrorKind::StorageFull => StoreError::Full,
+        ErrorKind::ReadOnlyFilesystem | ErrorKind::PermissionDenied => StoreError::ReadOnly,
+        _ => StoreError::Database {
+            what: format!("cannot {verb} {}", path.display()),
+            source: error.into(),
+        },
+    }
+}
+
+fn configure(connection: &Connection, options: &Options) -> Result<()> {
+    connection
+        .busy_timeout(Duration::from_millis(BUSY_MS))
+        .map_err(problem)?;
+    connection.set_prepared_statement_cache_capacity(64);
+    let pragmas = [
+        ("journal_mode", "WAL".to_owned()),
+        // An answer that was acknowledged survives a power cut. Committed in groups, it costs next to nothing.
+        ("synchronous", "FULL".to_owned()),
+        ("cache_size", format!("-{}", options.cache_kib)),
+        ("temp_store", "MEMORY".to_owned()),
+        // Fewer, larger checkpoints: pages that many commits touched are copied once.
+        ("wal_autocheckpoint", "16000".to_owned()),
+    ];
+    for (name, value) in pragmas {
+        connection.pragma_update(None, name, value).map_err(problem)?;
+    }
+    if options.pages_max > 0 {
+        connection
+            .pragma_update(None, "max_page_count", options.pages_max)
+            .map_err(problem)?;
+    }
+    Ok(())
+}
+
+/// SQLite's errors as ours.
+fn problem(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DiskFull) => StoreError::Full,
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly,
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Locked,
+        Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => StoreError::Damaged(error.to_string()),
+        _ => StoreError::Database {
+            what: "the database refused".to_owned(),
+            source: error.into(),
+        },
+    }
+}
+
+impl Store for Sqlite {
+    async fn owner(&self, name: &str) -> Result<OwnerId> {
+        let name = name.to_owned();
+        self.writer()?.run(move |session| record::owner(session, &name)).await
+    }
+
+    async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
+        self.writer()?
+            .run(move |session| record::record(session, owner, &batch))
+            .await
+    }
+
+    async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
+        self.read(move |connection, fresh| read::look_up(connection, fresh, owner, &questions, as_of))
+            .await
+    }
+
+    async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
+        self.read(move |connection, fresh| read::exchanges(connection, fresh, owner, &selection, as_of))
+            .await
+    }
+
+    async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
+        self.read(move |connection, _| bodies::body(connection, owner, exchange, half))
+            .await
+    }
+
+    async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
+        self.read(move |connection, _| search::search(connection, owner, &query))
+            .await
+    }
+
+    async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
+        self.writer()?
+            .run(move |session| search::index_texts(session.connection(), limit))
+            .await
+    }
+
+    async fn stats(&self, owner: OwnerId) -> Result<Stats> {
+        self.read(move |connection, _| read::stats(connection, owner)).await
+    }
+
+    async fn check(&self, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
+        self.read(move |connection, fresh| check::check(connection, fresh, owner, depth))
+            .await
+    }
+}

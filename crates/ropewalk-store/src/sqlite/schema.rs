@@ -1,0 +1,242 @@
+//! The schema, in versions. Each step is one transaction: killed at any statement, it leaves the old or the new one.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::sqlite::problem;
+use crate::store::{Result, StoreError};
+
+/// SQLite below this can lose commits when a write-ahead log is reset.
+pub(super) const SQLITE_MIN: (i32, &str) = (3_051_003, "3.51.3");
+
+/// A file of another program is not touched ("rope" in ASCII).
+const APPLICATION_ID: i32 = 0x726f_7065;
+
+/// Every version's step, oldest first. Never change one that was released: add another.
+const STEPS: [&str; 1] = [VERSION_1];
+
+/// `key` is the owner's number and the row's own number in one integer (see `keys`): rows of an owner lie together and
+/// are written at the end of the file. What is looked up by hash goes through `hash_index`, whose pages would
+/// otherwise be written all over the place (see `hash_index.rs`). A part's name is the hash of its bytes and is not
+/// written down; only a recipe's chunk, whose name comes from elsewhere, has one in its row. `context` is the part that holds
+/// those hashes of an exchange that stay the same from turn to turn.
+const VERSION_1: &str = "
+CREATE TABLE owner (
+    owner_id INTEGER PRIMARY KEY,
+    name TEXT NOT NULL UNIQUE,
+    secret BLOB NOT NULL,
+    last_part INTEGER NOT NULL DEFAULT 0,
+    last_node INTEGER NOT NULL DEFAULT 0,
+    last_exchange INTEGER NOT NULL DEFAULT 0,
+    last_text INTEGER NOT NULL DEFAULT 0,
+    last_position INTEGER NOT NULL DEFAULT 0,
+    side_parts INTEGER NOT NULL DEFAULT 0,
+    conflicts INTEGER NOT NULL DEFAULT 0,
+    bytes_in INTEGER NOT NULL DEFAULT 0,
+    part_bytes INTEGER NOT NULL DEFAULT 0,
+    stored_bytes INTEGER NOT NULL DEFAULT 0
+);
+CREATE TABLE dictionary (
+    number INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE INDEX dictionary_owner ON dictionary (owner_id, number);
+CREATE TABLE part (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    hash BLOB,
+    length INTEGER NOT NULL,
+    codec INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE TABLE node (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    value BLOB,
+    parent INTEGER,
+    depth INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    at INTEGER NOT NULL
+);
+CREATE TABLE exchange (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    position INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    ended_at INTEGER,
+    status INTEGER NOT NULL,
+    http_status INTEGER,
+    provider TEXT NOT NULL,
+    model TEXT,
+    kind TEXT NOT NULL,
+    session TEXT,
+    agent TEXT,
+    project TEXT,
+    input_node INTEGER NOT NULL,
+    output_node INTEGER,
+    context INTEGER NOT NULL,
+    hashes BLOB NOT NULL,
+    keys BLOB NOT NULL,
+    usage BLOB,
+    cost_nano_usd INTEGER,
+    cost_is_estimate INTEGER NOT NULL,
+    request_sha256 BLOB NOT NULL,
+    request_length INTEGER NOT NULL,
+    request_rope BLOB NOT NULL,
+    response_sha256 BLOB,
+    response_length INTEGER,
+    response_rope BLOB,
+    detail INTEGER NOT NULL,
+    provenance TEXT,
+    rules_version INTEGER NOT NULL
+);
+CREATE INDEX exchange_at ON exchange (owner_id, at);
+CREATE UNIQUE INDEX exchange_position ON exchange (owner_id, position);
+CREATE INDEX exchange_input ON exchange (owner_id, input_node);
+CREATE INDEX exchange_output ON exchange (owner_id, output_node) WHERE output_node IS NOT NULL;
+CREATE INDEX exchange_context ON exchange (owner_id, context);
+CREATE TABLE hash_index (
+    owner_id INTEGER NOT NULL,
+    key INTEGER NOT NULL,
+    target INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, key, target)
+) WITHOUT ROWID;
+CREATE TABLE hash_log (
+    number INTEGER PRIMARY KEY,
+    entries BLOB NOT NULL
+);
+CREATE TABLE search_text (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    source INTEGER NOT NULL,
+    part INTEGER,
+    length INTEGER NOT NULL,
+    codec INTEGER NOT NULL,
+    bytes BLOB
+);
+CREATE TABLE search_queue (
+    number INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    text INTEGER NOT NULL
+);
+CREATE VIRTUAL TABLE search USING fts5 (
+    owner, text, content='', contentless_delete=1, detail=full, tokenize='unicode61 remove_diacritics 2'
+);
+";
+
+/// Brings a store to the newest version, or refuses one that is newer than this program.
+pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
+    let known = STEPS.len() as u32;
+    loop {
+        // Immediate: two programs that open an old store migrate it one after the other.
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(problem)?;
+        let version = version(&transaction)?;
+        let application = transaction
+            .pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
+            .map_err(problem)?;
+        if version > known {
+            return Err(StoreError::TooNew { found: version, known });
+        }
+        if version > 0 && application != APPLICATION_ID {
+            return Err(StoreError::Damaged("this file belongs to another program".to_owned()));
+        }
+        let Some(step) = STEPS.get(version as usize) else {
+            return Ok(());
+        };
+        transaction.execute_batch(step).map_err(problem)?;
+        transaction
+            .pragma_update(None, "application_id", APPLICATION_ID)
+            .map_err(problem)?;
+        transaction
+            .pragma_update(None, "user_version", version + 1)
+            .map_err(problem)?;
+        transaction.commit().map_err(problem)?;
+    }
+}
+
+/// Checks that a store can be read without changing it.
+pub(super) fn check_version(connection: &Connection) -> Result<()> {
+    let known = STEPS.len() as u32;
+    let found = version(connection)?;
+    if found > known {
+        return Err(StoreError::TooNew { found, known });
+    }
+    Ok(())
+}
+
+fn version(connection: &Connection) -> Result<u32> {
+    connection
+        .pragma_query_value(None, "user_version", |row| row.get(0))
+        .map_err(problem)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tables(connection: &Connection) -> i64 {
+        connection
+            .query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))
+            .unwrap()
+    }
+
+    #[test]
+    fn a_migration_killed_at_any_point_leaves_the_old_or_the_new_schema() {
+        let folder = tempfile::tempdir().unwrap();
+        let whole = {
+            let mut connection = Connection::open(folder.path().join("whole.db")).unwrap();
+            migrate(&mut connection).unwrap();
+            tables(&connection)
+        };
+        let mut interrupted = 0;
+        for steps in (1..4_000).step_by(97) {
+            let path = folder.path().join(format!("{steps}.db"));
+            let mut connection = Connection::open(&path).unwrap();
+            let mut left = steps;
+            let countdown = move || {
+                left -= 1;
+                left <= 0
+            };
+            connection.progress_handler(1, Some(countdown)).unwrap();
+            let outcome = migrate(&mut connection);
+            drop(connection);
+            let mut connection = Connection::open(&path).unwrap();
+            if outcome.is_err() {
+                interrupted += 1;
+                let left = (version(&connection).unwrap(), tables(&connection));
+                assert!(left == (0, 0) || left == (STEPS.len() as u32, whole), "{left:?}");
+            }
+            migrate(&mut connection).unwrap();
+            assert_eq!(
+                (version(&connection).unwrap(), tables(&connection)),
+                (STEPS.len() as u32, whole)
+            );
+        }
+        assert!(interrupted > 5, "{interrupted} runs were interrupted");
+    }
+
+    #[test]
+    fn a_newer_schema_is_refused_and_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection.pragma_update(None, "user_version", 99).unwrap();
+        assert!(matches!(
+            migrate(&mut connection),
+            Err(StoreError::TooNew { found: 99, known: 1 })
+        ));
+        assert_eq!(tables(&connection), 0);
+    }
+
+    #[test]
+    fn a_file_of_another_program_is_left_alone() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        connection
+            .execute_batch("CREATE TABLE theirs (a); PRAGMA user_version = 1")
+            .unwrap();
+        assert!(matches!(migrate(&mut connection), Err(StoreError::Damaged(_))));
+    }
+}

@@ -1,0 +1,259 @@
+//! The one thread that writes.
+//!
+//! Requests queue up while a commit waits for the disk; all that are there when it is done form the next group. Each runs in
+//! a savepoint, so that one that fails leaves nothing and the others do not notice; the group is committed once and
+//! only then answered.
+
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use crate::codec::Packer;
+use crate::facts::OwnerId;
+use crate::sqlite::dictionary;
+use crate::sqlite::hash_index::{self, Fresh, Sweep};
+use crate::sqlite::keys::Kind;
+use crate::sqlite::problem;
+use crate::store::{Result, StoreError};
+
+/// Requests that wait before callers have to: each is a whole batch.
+const QUEUE_MAX: usize = 256;
+
+/// Requests that one commit carries at most, so that the first of them does not wait for ever.
+const GROUP_MAX: usize = 64;
+
+/// Numbers of parts and chunks that were met lately; frames and chunks of running conversations stay in it.
+const KNOWN_MAX: usize = 64 * 1024;
+
+/// Owners whose packers are kept: each has a dictionary and its working memory, about a megabyte.
+const PACKERS_MAX: usize = 16;
+
+/// Does its work, and answers when told how the commit of its group went.
+type Job = Box<dyn FnOnce(&mut Session) -> Answer + Send>;
+type Answer = Box<dyn FnOnce(&Result<()>) + Send>;
+
+#[derive(Debug)]
+pub(super) struct Writer {
+    queue: Option<SyncSender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What a request can use while it runs.
+pub(super) struct Session {
+    connection: Connection,
+    fresh: Arc<RwLock<Fresh>>,
+    /// Entries of this group, not committed yet.
+    pending: BTreeSet<hash_index::Entry>,
+    /// Those among them that the running request added.
+    added: Vec<hash_index::Entry>,
+    pub(super) known: HashMap<(i64, [u8; 32]), i64>,
+    packers: HashMap<i64, Packer>,
+}
+
+impl Session {
+    pub(super) fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Rows that may have this hash, in this group, in memory or in the table.
+    pub(super) fn find(&self, owner: OwnerId, kind: Kind, hash: &[u8; 32]) -> Result<Vec<i64>> {
+        let fresh = self.fresh.read().unwrap_or_else(PoisonError::into_inner);
+        hash_index::find(&self.connection, &[&self.pending], &fresh, owner, kind, hash)
+    }
+
+    /// Makes a row findable by a hash, from the commit on for readers, at once for this group.
+    pub(super) fn index(&mut self, owner: OwnerId, kind: Kind, hash: &[u8; 32], row: i64) {
+        let entry = hash_index::entry(owner, kind, hash, row);
+        if self.pending.insert(entry) {
+            self.added.push(entry);
+        }
+    }
+
+    /// The owner's way to pack bytes.
+    pub(super) fn packer(&mut self, owner: OwnerId) -> Result<&mut Packer> {
+        if self.packers.len() >= PACKERS_MAX {
+            self.packers.clear();
+        }
+        match self.packers.entry(owner.0) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(dictionary::packer(&self.connection, owner)?)),
+        }
+    }
+
+    /// The owner has a new dictionary, or may have lost one with a request that failed.
+    pub(super) fn forget_packer(&mut self, owner: OwnerId) {
+        self.packers.remove(&owner.0);
+    }
+
+    pub(super) fn remember(&mut self, owner: OwnerId, hash: [u8; 32], number: i64) {
+        if self.known.len() >= KNOWN_MAX {
+            self.known.clear();
+        }
+        self.known.insert((owner.0, hash), number);
+    }
+}
+
+impl Writer {
+    pub(super) fn start(connection: Connection, fresh: Arc<RwLock<Fresh>>, commit_delay: Duration) -> Result<Self> {
+        let sweep = Sweep::new(&connection)?;
+        let session = Session {
+            connection,
+            fresh,
+            pending: BTreeSet::new(),
+            added: Vec::new(),
+            known: HashMap::new(),
+            packers: HashMap::new(),
+        };
+        let (queue, jobs) = sync_channel(QUEUE_MAX);
+        let thread = std::thread::Builder::new()
+            .name("ropewalk-writer".to_owned())
+            .spawn(move || work(session, sweep, &jobs, commit_delay))
+            .map_err(cannot_start)?;
+        Ok(Writer {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
+    }
+
+    /// Runs a request in the next group and gives its outcome once the group is committed.
+    pub(super) async fn run<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(&mut Session) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, outcome) = oneshot::channel();
+        let job: Job = Box::new(move |session| {
+            let result = in_savepoint(session, request);
+            Box::new(move |commit: &Result<()>| {
+                let result = match commit {
+                    Ok(()) => result,
+                    Err(error) => result.and(Err(shared_failure(error))),
+                };
+                // Nobody waits any more: the caller was cancelled, and what is committed stays.
+                let _ = answer.send(result);
+            })
+        });
+        let queue = self.queue.clone().ok_or(StoreError::Stopped)?;
+        if let Err(full) = queue.try_send(job) {
+            let job = match full {
+                std::sync::mpsc::TrySendError::Full(job) => job,
+                std::sync::mpsc::TrySendError::Disconnected(_) => return Err(StoreError::Stopped),
+            };
+            let send = tokio::task::spawn_blocking(move || queue.send(job).is_ok());
+            if !send.await.unwrap_or(false) {
+                return Err(StoreError::Stopped);
+            }
+        }
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.queue = None;
+        if let Some(thread) = self.thread.take() {
+            // A writer that panicked has nothing left to say.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn cannot_start(error: std::io::Error) -> StoreError {
+    StoreError::Database {
+        what: "the writer cannot start".to_owned(),
+        source: error.into(),
+    }
+}
+
+fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> Result<T>) -> Result<T> {
+    // A full disk or a locked file ends the whole transaction; a savepoint would then commit on its own.
+    if session.connection.is_autocommit() {
+        return Err(StoreError::NotCommitted);
+    }
+    session.connection.execute_batch("SAVEPOINT request").map_err(problem)?;
+    session.added.clear();
+    match request(session) {
+        Ok(value) => {
+            session.connection.execute_batch("RELEASE request").map_err(problem)?;
+            Ok(value)
+        }
+        Err(error) => {
+            for entry in std::mem::take(&mut session.added) {
+                session.pending.remove(&entry);
+            }
+            session.known.clear();
+            session.packers.clear();
+            // Where the transaction is gone, so is the savepoint.
+            let _ = session.connection.execute_batch("ROLLBACK TO request; RELEASE request");
+            Err(error)
+        }
+    }
+}
+
+fn work(mut session: Session, mut sweep: Sweep, jobs: &Receiver<Job>, commit_delay: Duration) {
+    while let Ok(first) = jobs.recv() {
+        let group = std::iter::once(first).chain(jobs.try_iter().take(GROUP_MAX - 1));
+        let began = session.connection.execute_batch("BEGIN IMMEDIATE");
+        let mut answers = Vec::new();
+        for job in group {
+            answers.push(job(&mut session));
+        }
+        let outcome = began.map_err(problem).and_then(|()| commit(&mut session, &mut sweep));
+        if outcome.is_err() {
+            // Nothing of the group happened. What it knew about its own rows is wrong now.
+            session.known.clear();
+            session.packers.clear();
+            session.pending.clear();
+            let _ = session.connection.execute_batch("ROLLBACK");
+        }
+        std::thread::sleep(commit_delay);
+        for answer in answers {
+            answer(&outcome);
+        }
+    }
+    // A clean end leaves nothing in the log, and one file without a write-ahead log beside it.
+    finish(&mut session, &mut sweep);
+}
+
+/// One failure, told to everybody in the group.
+fn shared_failure(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Full => StoreError::Full,
+        StoreError::ReadOnly => StoreError::ReadOnly,
+        StoreError::Locked => StoreError::Locked,
+        StoreError::Damaged(what) => StoreError::Damaged(what.clone()),
+        _ => StoreError::NotCommitted,
+    }
+}
+
+fn commit(session: &mut Session, sweep: &mut Sweep) -> Result<()> {
+    let added: Vec<hash_index::Entry> = session.pending.iter().copied().collect();
+    let moved = {
+        let fresh = session.fresh.read().unwrap_or_else(PoisonError::into_inner);
+        sweep.step(&session.connection, &fresh, &added)?
+    };
+    session.connection.execute_batch("COMMIT").map_err(problem)?;
+    let mut fresh = session.fresh.write().unwrap_or_else(PoisonError::into_inner);
+    fresh.add(std::mem::take(&mut session.pending));
+    hash_index::forget(&mut fresh, &moved);
+    Ok(())
+}
+
+fn finish(session: &mut Session, sweep: &mut Sweep) {
+    let fresh = session.fresh.read().unwrap_or_else(PoisonError::into_inner);
+    let tidied = session
+        .connection
+        .execute_batch("BEGIN IMMEDIATE")
+        .map_err(problem)
+        .and_then(|()| sweep.finish(&session.connection, &fresh))
+        .and_then(|_| session.connection.execute_batch("COMMIT").map_err(problem));
+    if tidied.is_err() {
+        // The log still has everything; the next start reads it.
+        let _ = session.connection.execute_batch("ROLLBACK");
+    }
+}

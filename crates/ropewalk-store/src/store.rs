@@ -1,0 +1,275 @@
+//! What can be asked of a store. Few methods, each atomic, each in batches, each for one owner.
+
+use std::future::Future;
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_core::model::Usage;
+
+use crate::facts::{
+    ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Provenance, Status, TextSource,
+};
+
+/// Most exchanges that one page or one look-up gives.
+pub const PAGE_MAX: usize = 1_000;
+
+/// Longest id of an exchange, in bytes.
+pub const ID_MAX: usize = 512;
+
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
+    TooNew { found: u32, known: u32 },
+    #[error("SQLite {found} has a bug that can lose commits; {needed} or newer is needed")]
+    SqliteTooOld { found: String, needed: &'static str },
+    #[error("the store is read-only")]
+    ReadOnly,
+    #[error("the disk is full")]
+    Full,
+    #[error("another process holds the store")]
+    Locked,
+    #[error("the store is damaged: {0}")]
+    Damaged(String),
+    #[error("exchange `{id}` names a part that was never stored")]
+    MissingPart { id: String },
+    #[error("the id of an exchange has {length} bytes; {ID_MAX} is the most")]
+    IdTooLong { length: usize },
+    #[error("nothing was stored: the transaction could not be committed")]
+    NotCommitted,
+    #[error("no such owner")]
+    NoOwner,
+    #[error("the store has stopped")]
+    Stopped,
+    #[error("{what}")]
+    Database {
+        what: String,
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// What became of an exchange that was handed in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    New,
+    /// It was there without its end; now it has one.
+    Completed,
+    /// It was there. Nothing changed.
+    Known,
+    /// The id was there with other bytes. The first stays.
+    Conflict,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    pub number: ExchangeNumber,
+    pub outcome: Outcome,
+}
+
+/// What linking asks, in one go.
+#[derive(Debug, Clone, Default)]
+pub struct Questions {
+    /// Chains to find the deepest known node of, each from its first node to its last.
+    pub chains: Vec<Vec<NodeHash>>,
+    pub keys: Vec<Key>,
+    /// How many exchanges to give per key and node, newest first.
+    pub limit: usize,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answers {
+    /// For each chain: the deepest known node, if any.
+    pub deepest: Vec<Option<KnownNode>>,
+    /// For each key: the exchanges that have it, newest first.
+    pub exchanges: Vec<Vec<ExchangeNumber>>,
+}
+
+/// A node that lies in recorded traffic.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownNode {
+    /// Its index in the chain that was asked about.
+    pub index: usize,
+    /// Exchanges whose request ends here, newest first.
+    pub as_input: Vec<ExchangeNumber>,
+    /// Exchanges whose answer is complete and ends here, newest first.
+    pub as_output: Vec<ExchangeNumber>,
+    /// The exchange that first brought it, by the time of its request or of its answer, whichever holds the node.
+    pub first: ExchangeNumber,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Half {
+    Request,
+    Response,
+}
+
+/// An exchange as it is stored, without its bodies.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ExchangeRow {
+    pub number: ExchangeNumber,
+    pub position: Position,
+    pub id: String,
+    pub at: Micros,
+    pub ended_at: Option<Micros>,
+    pub status: Status,
+    pub http_status: Option<u16>,
+    pub provider: String,
+    pub model: Option<String>,
+    pub kind: String,
+    pub session: Option<String>,
+    pub agent: Option<String>,
+    pub project: Option<String>,
+    pub input_node: NodeHash,
+    /// Only of a complete answer.
+    pub output_node: Option<NodeHash>,
+    pub hashes: Vec<(HashKind, Vec<u8>)>,
+    pub keys: Vec<Key>,
+    pub usage: Option<Usage>,
+    pub cost_nano_usd: Option<u64>,
+    pub cost_is_estimate: bool,
+    pub request_sha256: [u8; 32],
+    pub response_sha256: Option<[u8; 32]>,
+    pub request_length: u64,
+    pub response_length: Option<u64>,
+    pub detail: String,
+    pub provenance: Option<Provenance>,
+    pub rules_version: u32,
+}
+
+impl ExchangeRow {
+    /// Leaves the request only: the exchange as it was before its answer ended.
+    pub(crate) fn hide_end(&mut self) {
+        self.ended_at = None;
+        self.status = Status::Pending;
+        self.http_status = None;
+        self.output_node = None;
+        self.hashes.retain(|(kind, _)| *kind != HashKind::Response);
+        self.keys.retain(|key| !key.kind.is_of_answer());
+        self.usage = None;
+        self.cost_nano_usd = None;
+        self.cost_is_estimate = false;
+        self.response_sha256 = None;
+        self.response_length = None;
+    }
+}
+
+/// Which exchanges.
+#[derive(Debug, Clone)]
+pub enum Selection {
+    Numbers(Vec<ExchangeNumber>),
+    Ids(Vec<String>),
+    /// In the order of (at, number), behind `after`.
+    Since {
+        after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+    },
+    /// In the order of commits, behind a position.
+    Log {
+        after: Position,
+        limit: usize,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hit {
+    pub exchange: ExchangeNumber,
+    pub source: TextSource,
+    /// Words around the match, with the match between U+0002 and U+0003.
+    pub snippet: String,
+}
+
+#[derive(Debug, Clone)]
+pub struct SearchQuery {
+    /// Words, all of which must occur; a phrase in double quotes.
+    pub text: String,
+    pub source: Option<TextSource>,
+    pub model: Option<String>,
+    pub since: Option<Micros>,
+    pub limit: usize,
+}
+
+/// How far search is behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct SearchLag {
+    pub waiting: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Stats {
+    pub exchanges: u64,
+    pub parts: u64,
+    pub nodes: u64,
+    /// Bodies as they came.
+    pub bytes_in: u64,
+    /// Parts as they came, each once.
+    pub part_bytes: u64,
+    /// Parts as they are stored.
+    pub stored_bytes: u64,
+    pub conflicts: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    Note,
+    Warning,
+    Error,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    pub severity: Severity,
+    /// Stable name of the rule, such as `part-hash`.
+    pub rule: &'static str,
+    pub what: String,
+}
+
+/// How thorough a check is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Depth {
+    /// Rows and references between them.
+    Structure,
+    /// Also every part rehashed and every body joined.
+    Data,
+}
+
+pub trait Store: Send + Sync {
+    /// The owner of that name, made on first use.
+    fn owner(&self, name: &str) -> impl Future<Output = Result<OwnerId>> + Send;
+
+    /// Stores exchanges, all or none. One that is there already changes nothing.
+    fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> impl Future<Output = Result<Vec<Recorded>>> + Send;
+
+    /// Answers as the store stood at `as_of`: requests by their start, answers by their end.
+    fn look_up(
+        &self,
+        owner: OwnerId,
+        questions: Questions,
+        as_of: Micros,
+    ) -> impl Future<Output = Result<Answers>> + Send;
+
+    fn exchanges(
+        &self,
+        owner: OwnerId,
+        selection: Selection,
+        as_of: Micros,
+    ) -> impl Future<Output = Result<Vec<ExchangeRow>>> + Send;
+
+    /// The recorded bytes, checked against their SHA-256. `None` where there are none.
+    fn body(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        half: Half,
+    ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
+
+    fn search(&self, owner: OwnerId, query: SearchQuery) -> impl Future<Output = Result<Vec<Hit>>> + Send;
+
+    /// Indexes up to `limit` waiting texts and says how many are left.
+    fn index_texts(&self, limit: usize) -> impl Future<Output = Result<SearchLag>> + Send;
+
+    fn stats(&self, owner: OwnerId) -> impl Future<Output = Result<Stats>> + Send;
+
+    /// Looks for damage in one owner's data.
+    fn check(&self, owner: OwnerId, depth: Depth) -> impl Future<Output = Result<Vec<Finding>>> + Send;
+}
