@@ -1,0 +1,154 @@
+//! What linking looks an exchange up by.
+//!
+//! Every key is 32 bytes. Keys of the request (session, agent) are known from its start, keys of the answer from its end;
+//! [`KeyKind::is_of_answer`] says which is which. The functions here are also how linking makes the keys it asks for.
+
+use std::collections::BTreeSet;
+
+use ropewalk_core::chain;
+use ropewalk_core::hash::sha256;
+use ropewalk_core::model::{Block, Response, Role};
+use ropewalk_core::normalise::normalise;
+use ropewalk_core::projections::Projections;
+use ropewalk_store::facts::{HashKind, Key, KeyKind};
+use ropewalk_wire::hints::Hints;
+
+use crate::spawn::{self, SpawnTools};
+
+/// Shortest assistant text that anchors a rewritten history: shorter ones are said in many conversations.
+pub const ANCHOR_CHARS_MIN: usize = 100;
+
+/// Shortest summary that is looked up, for the same reason.
+pub const SUMMARY_CHARS_MIN: usize = 100;
+
+/// How much of a summary counts. The first 200 characters of summaries collide between sessions; 2,000 do not.
+pub const SUMMARY_CHARS_MAX: usize = 2_000;
+
+/// The key of a client's session, agent or thread id, or of a provider's id.
+pub fn id_key(kind: KeyKind, id: &str) -> Key {
+    Key {
+        kind,
+        hash: sha256(id.as_bytes()),
+    }
+}
+
+/// The key of a summary: of what stands between `<summary>` and `</summary>` where there is such a span, normalised, its
+/// beginning. `None` for one that is too short to tell conversations apart.
+pub fn summary_key(text: &str) -> Option<Key> {
+    let inside = text.split_once("<summary>").map_or(text, |(_, behind)| {
+        behind.split_once("</summary>").map_or(behind, |(inside, _)| inside)
+    });
+    let normal = normalise(inside);
+    normal.char_indices().nth(SUMMARY_CHARS_MIN - 1)?;
+    let end = normal.char_indices().nth(SUMMARY_CHARS_MAX);
+    let start = end.map_or(&*normal, |(end, _)| &normal[..end]);
+    Some(Key {
+        kind: KeyKind::Summary,
+        hash: sha256(start.as_bytes()),
+    })
+}
+
+/// The key of an assistant block that can anchor a history: a tool call with an id, or a long text.
+pub fn anchor_key(block: &Block) -> Option<Key> {
+    let is_anchor = match block {
+        Block::ToolUse(call) => call.id.is_some(),
+        Block::Text { text, .. } => normalise(text).char_indices().nth(ANCHOR_CHARS_MIN - 1).is_some(),
+        _ => false,
+    };
+    let value = chain::value(Role::Assistant, block, &|_| None).filter(|_| is_anchor)?;
+    Some(Key {
+        kind: KeyKind::Anchor,
+        hash: value.0,
+    })
+}
+
+/// The keys of what the client says about itself.
+pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
+    let session = hints
+        .session
+        .as_ref()
+        .map(|session| id_key(KeyKind::Session, &session.id));
+    let agents = [&hints.agent, &hints.thread].into_iter().flatten();
+    let agents: Vec<Key> = agents.map(|id| id_key(KeyKind::Agent, id)).collect();
+    session.into_iter().chain(agents)
+}
+
+/// The keys of an answer.
+pub(crate) fn of_answer(answer: &Response, is_compaction: bool, tools: &SpawnTools) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    let ids = answer.id.iter().chain(answer.item_ids.iter().map(|(id, _)| id));
+    keys.extend(ids.map(|id| id_key(KeyKind::Item, id)));
+    let prompts = tools.calls(&answer.blocks).into_iter().filter_map(|call| call.prompt);
+    keys.extend(prompts.filter_map(|prompt| {
+        let hash = spawn::prompt_hash(&prompt)?;
+        Some(Key {
+            kind: KeyKind::SpawnPrompt,
+            hash,
+        })
+    }));
+    keys.extend(answer.blocks.iter().filter_map(anchor_key));
+    if is_compaction && answer.complete && answer.error.is_none() {
+        let texts = answer.blocks.iter().filter_map(|block| match block {
+            Block::Text { text, .. } => Some(&**text),
+            _ => None,
+        });
+        keys.extend(summary_key(&texts.collect::<Vec<_>>().concat()));
+    }
+    keys
+}
+
+/// Every projection that there is, as bytes.
+pub(crate) fn hashes(projections: &Projections) -> Vec<(HashKind, Vec<u8>)> {
+    let all = [
+        (HashKind::Message, projections.message_hash.as_deref()),
+        (HashKind::CurrentMessage, projections.current_message_hash.as_deref()),
+        (HashKind::ParentMessage, projections.parent_message_hash.as_deref()),
+        (HashKind::System, Some(&*projections.system_hash)),
+        (HashKind::SystemRaw, Some(&*projections.system_raw_hash)),
+        (HashKind::Toolset, Some(&*projections.toolset_hash)),
+        (HashKind::Tools, Some(&*projections.tools_hash)),
+        (HashKind::AgentType, Some(&*projections.agent_type_hash)),
+        (HashKind::FirstUser, Some(&*projections.first_user_hash)),
+        (HashKind::FirstResponse, projections.first_response_hash.as_deref()),
+        (HashKind::Conversation, projections.conversation_hash.as_deref()),
+        (HashKind::Prompt, Some(&*projections.prompt_hash)),
+        (HashKind::Response, projections.response_hash.as_deref()),
+        (HashKind::Path, Some(&*projections.path_hash)),
+    ];
+    let present = all
+        .into_iter()
+        .filter_map(|(kind, digits)| Some((kind, hex::decode(digits?).ok()?)));
+    present.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_summary_counts_by_the_beginning_of_its_inside() {
+        let inside = "what was done and why ".repeat(200);
+        let whole = format!("<analysis>thoughts</analysis>\n<summary>\n{inside}</summary>\nbye");
+        assert_eq!(summary_key(&whole), summary_key(&inside));
+        let start: String = inside.chars().take(SUMMARY_CHARS_MAX).collect();
+        assert_eq!(summary_key(&whole).unwrap().hash, sha256(start.as_bytes()));
+        assert_eq!(summary_key(&format!("<summary>{inside}")), summary_key(&whole));
+    }
+
+    #[test]
+    fn a_short_summary_is_no_key() {
+        assert!(summary_key(&"é".repeat(99)).is_none());
+        assert!(summary_key(&"é".repeat(100)).is_some());
+        assert!(summary_key(&format!("<summary>short</summary>{}", "x".repeat(500))).is_none());
+    }
+
+    #[test]
+    fn short_texts_anchor_nothing() {
+        let text = |length: usize| Block::Text {
+            text: "x".repeat(length).into(),
+            extra: None,
+        };
+        assert!(anchor_key(&text(99)).is_none());
+        assert!(anchor_key(&text(100)).is_some());
+    }
+}

@@ -1,0 +1,263 @@
+//! From an exchange as it was on the wire to the facts that the store takes.
+//!
+//! [`prepare`] decodes, chains, splits, hashes and keys in one go. It never fails: what cannot be read is kept as it came
+//! (kind [`KIND_OPAQUE`], no chain), because everything that was on the wire is kept.
+//!
+//! Invariants: the same exchange gives the same facts, with or without a memo, but for the parts that the memo says are
+//! stored already; a memo belongs to one owner, and its exchange was recorded.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use ropewalk_core::chain;
+use ropewalk_core::cost::{Cost, PriceTable, Served};
+use ropewalk_core::hash::{NodeHash, RULES_VERSION};
+use ropewalk_core::json::Doc;
+use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
+use ropewalk_core::projections::Projections;
+use ropewalk_store::NewExchange;
+use ropewalk_store::facts::{Body, Key, Link, Status};
+use ropewalk_wire::auxiliary::{RequestKind, classify};
+use ropewalk_wire::hints::{Hints, MAX_HINT_BYTES};
+use ropewalk_wire::provider::{Endpoint, Route, Upstream, route, upstream_by_headers};
+use ropewalk_wire::response::decode_response;
+use ropewalk_wire::{Memo, RequestBody, Split, read_request, split_response};
+
+use crate::detail::{self, word};
+use crate::raw::RawExchange;
+use crate::recipe::body;
+use crate::spawn::SpawnTools;
+use crate::{keys, texts};
+
+/// The kind of an exchange whose request cannot be read: another endpoint, or no JSON.
+pub const KIND_OPAQUE: &str = "opaque";
+
+/// From here on an HTTP status says that the call failed.
+const FAILED_STATUS_MIN: u16 = 400;
+
+/// An exchange, ready to be stored.
+#[derive(Debug, Clone)]
+pub struct Prepared {
+    pub exchange: NewExchange,
+    /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
+    pub memo: Option<Memo>,
+}
+
+/// What preparing depends on beside the exchange.
+#[derive(Clone, Copy)]
+pub struct Preparer<'a> {
+    pub prices: &'a dyn PriceTable,
+    pub spawn_tools: &'a SpawnTools,
+}
+
+impl std::fmt::Debug for Preparer<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Preparer")
+            .field("spawn_tools", self.spawn_tools)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Prepares an exchange with the built-in table of spawning tools.
+pub fn prepare(raw: &RawExchange, memo: Option<&Memo>, prices: &dyn PriceTable) -> Prepared {
+    let spawn_tools = &SpawnTools::default();
+    Preparer { prices, spawn_tools }.prepare(raw, memo)
+}
+
+impl Preparer<'_> {
+    pub fn prepare(&self, raw: &RawExchange, memo: Option<&Memo>) -> Prepared {
+        let route = route(&raw.path);
+        let provider = route.endpoint.provider();
+        let read = provider.and_then(|provider| read_request(provider, &raw.request_body, memo).ok());
+        match read {
+            Some(read) => self.readable(raw, &route, read),
+            None => Prepared {
+                exchange: opaque(raw, &route),
+                memo: None,
+            },
+        }
+    }
+
+    fn readable(&self, raw: &RawExchange, route: &Route<'_>, mut read: RequestBody) -> Prepared {
+        let split = std::mem::take(&mut read.split);
+        let request = &read.request;
+        let hints = hints(raw, Some(request));
+        let answer = decode_answer(raw, &route.endpoint, request.provider);
+        let classified = classify(&route.endpoint, request, &hints);
+        let mut exchange = envelope(raw, route, &hints, body(split, &raw.request_body));
+        exchange.kind = classified.kind.name().to_owned();
+        exchange.status = status(raw, answer.as_ref());
+        exchange.start = read.start;
+        let links = read.values().zip(&read.nodes);
+        exchange.request_chain = links.map(|(value, node)| Link { value, node: *node }).collect();
+        exchange.hashes = keys::hashes(&Projections::of(request, answer.as_ref()));
+        let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+        exchange.texts = texts::of_request(request);
+        // An error says nothing that a client could replay.
+        if let Some(answer) = answer.as_ref().filter(|_| exchange.status != Status::Error) {
+            exchange.answer_chain = answer_chain(read.input_node(), answer);
+            let is_compaction = classified.kind == RequestKind::Compaction;
+            all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
+            exchange.texts.extend(texts::of_answer(answer));
+        }
+        exchange.keys = all_keys.into_iter().collect();
+        let asked = request.model.as_deref().or_else(|| model_of(&route.endpoint));
+        exchange.model = asked.map(word);
+        exchange.usage = answer.as_ref().and_then(|answer| answer.usage);
+        if let Some(cost) = self.cost(raw, request, asked, answer.as_ref()) {
+            exchange.cost_nano_usd = Some(cost.amount.0);
+            exchange.cost_is_estimate = cost.estimate;
+        }
+        exchange.detail = detail::write(raw, &hints, classified.reason, answer.as_ref());
+        Prepared {
+            exchange,
+            memo: Some(read.into_memo()),
+        }
+    }
+
+    fn cost(
+        &self,
+        raw: &RawExchange,
+        request: &Request,
+        asked: Option<&str>,
+        answer: Option<&Response>,
+    ) -> Option<Cost> {
+        let answer = answer?;
+        let usage: Usage = answer.usage?;
+        let at = Timestamp::from_microsecond(raw.ended_at.unwrap_or(raw.at).0).ok()?;
+        let tier = service_tier(request);
+        let served = Served {
+            provider: request.provider,
+            model: answer.model.as_deref().or(asked)?,
+            at,
+            service_tier: tier.as_deref(),
+            usage_is_final: answer.complete,
+        };
+        self.prices.price(&served, &usage)
+    }
+}
+
+/// A request that cannot be read: kept as it came.
+fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
+    let hints = hints(raw, None);
+    let request = body(Split::opaque(&raw.request_body), &raw.request_body);
+    let mut exchange = envelope(raw, route, &hints, request);
+    let all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+    exchange.keys = all_keys.into_iter().collect();
+    exchange.detail = detail::write(raw, &hints, "the request cannot be read", None);
+    exchange
+}
+
+/// What is known without a look into the bodies.
+fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) -> NewExchange {
+    let session = hints.session.as_ref().map(|session| &*session.id);
+    // A main thread has its session's id; only a thread beside it is an agent of its own.
+    let thread = hints.thread.as_deref().filter(|thread| Some(*thread) != session);
+    let response = raw.response_body.as_ref();
+    NewExchange {
+        id: raw.id.clone(),
+        at: raw.at,
+        ended_at: raw.ended_at,
+        status: status(raw, None),
+        http_status: raw.status,
+        provider: provider_name(raw, route).to_owned(),
+        model: model_of(&route.endpoint).map(word),
+        kind: KIND_OPAQUE.to_owned(),
+        session: session.map(str::to_owned),
+        agent: hints.agent.as_deref().or(thread).map(str::to_owned),
+        project: project(hints, route).map(str::to_owned),
+        start: chain::root(&ChainStart::Root),
+        request_chain: Vec::new(),
+        answer_chain: Vec::new(),
+        hashes: Vec::new(),
+        keys: Vec::new(),
+        usage: None,
+        cost_nano_usd: None,
+        cost_is_estimate: false,
+        request,
+        response: response.map(|bytes| body(split_response(bytes), bytes)),
+        texts: Vec::new(),
+        detail: String::new(),
+        provenance: raw.provenance.clone(),
+        rules_version: RULES_VERSION,
+    }
+}
+
+/// The header is said for one request, the path for all that a client sends.
+fn project<'a>(hints: &'a Hints, route: &Route<'a>) -> Option<&'a str> {
+    let is_sane = |name: &&str| name.len() <= MAX_HINT_BYTES && !name.chars().any(char::is_control);
+    hints.project.as_deref().or(route.project.filter(is_sane))
+}
+
+fn hints(raw: &RawExchange, request: Option<&Request>) -> Hints {
+    let headers = raw.request_headers.iter();
+    Hints::read(headers.map(|(name, value)| (&**name, &**value)), request)
+}
+
+/// The answer, where there is one. A token count is none.
+fn decode_answer(raw: &RawExchange, endpoint: &Endpoint<'_>, provider: Provider) -> Option<Response> {
+    if matches!(endpoint, Endpoint::CountTokens(_)) {
+        return None;
+    }
+    let bytes = raw.response_body.as_ref()?;
+    let content_type = raw.response_header("content-type");
+    // Recorders without a status had a response all the same; its body says whether it is an error.
+    let mut answer = decode_response(provider, raw.status.unwrap_or(200), content_type, bytes);
+    answer.complete &= !raw.cut_off;
+    Some(answer)
+}
+
+fn status(raw: &RawExchange, answer: Option<&Response>) -> Status {
+    if raw.response_body.is_none() {
+        return Status::Pending;
+    }
+    let failed = raw.status.is_some_and(|status| status >= FAILED_STATUS_MIN);
+    match answer {
+        _ if failed => Status::Error,
+        _ if raw.cut_off => Status::Truncated,
+        Some(answer) if answer.error.is_some() => Status::Error,
+        Some(answer) if !answer.complete => Status::Truncated,
+        _ => Status::Complete,
+    }
+}
+
+fn answer_chain(input: NodeHash, answer: &Response) -> Vec<Link> {
+    let mut last = input;
+    let values = answer
+        .blocks
+        .iter()
+        .filter_map(|block| chain::value(Role::Assistant, block, &|_| None));
+    values
+        .map(|value| {
+            last = chain::node(last, value);
+            Link { value, node: last }
+        })
+        .collect()
+}
+
+/// Gemini names the model in the path.
+fn model_of<'a>(endpoint: &Endpoint<'a>) -> Option<&'a str> {
+    match endpoint {
+        Endpoint::GeminiGenerate { model } | Endpoint::GeminiStream { model, .. } => Some(model),
+        _ => None,
+    }
+}
+
+/// The company that was asked.
+fn provider_name(raw: &RawExchange, route: &Route<'_>) -> &'static str {
+    let headers = raw.request_headers.iter();
+    let by_headers = || upstream_by_headers(headers.map(|(name, value)| (&**name, &**value)));
+    match route.upstream.or_else(by_headers) {
+        Some(Upstream::Anthropic) => "anthropic",
+        Some(Upstream::OpenAi) => "openai",
+        Some(Upstream::Gemini) => "gemini",
+        None => "unknown",
+    }
+}
+
+/// As asked for. `auto` lets the provider choose, and it chooses the standard one where no other was bought.
+fn service_tier(request: &Request) -> Option<String> {
+    let doc = Doc::parse_str(request.option("service_tier")?).ok()?;
+    let tier = doc.root().to_text()?;
+    (tier != "auto" && tier != "standard_only").then_some(tier)
+}

@@ -1,0 +1,128 @@
+//! An exchange as a recorder or a file has it: bytes, headers and times, nothing decoded.
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use ropewalk_store::Micros;
+use ropewalk_store::facts::Provenance;
+use ropewalk_wire::exchange::ExchangeLine;
+
+#[derive(Debug, Clone)]
+pub struct RawExchange {
+    pub id: String,
+    pub at: Micros,
+    pub ended_at: Option<Micros>,
+    /// When each spawning tool call ended in the stream, by tool_use id.
+    pub spawned_at: Vec<(String, Micros)>,
+    pub method: String,
+    /// The request target as it came, prefixes and query included.
+    pub path: String,
+    pub request_headers: Vec<(String, String)>,
+    pub request_body: Bytes,
+    pub status: Option<u16>,
+    pub response_headers: Vec<(String, String)>,
+    /// `None` while no response has ended; an empty one is `Some`.
+    pub response_body: Option<Bytes>,
+    /// The connection ended before the response did.
+    pub cut_off: bool,
+    pub provenance: Option<Provenance>,
+}
+
+impl RawExchange {
+    /// The first response header of that name, in any case.
+    pub(crate) fn response_header(&self, name: &str) -> Option<&str> {
+        let found = self
+            .response_headers
+            .iter()
+            .find(|(known, _)| known.eq_ignore_ascii_case(name));
+        found.map(|(_, value)| value.as_str())
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("`{member}` is no time: `{text}`")]
+pub struct TimeError {
+    pub member: &'static str,
+    pub text: String,
+    #[source]
+    pub source: jiff::Error,
+}
+
+impl TryFrom<ExchangeLine> for RawExchange {
+    type Error = TimeError;
+
+    fn try_from(line: ExchangeLine) -> Result<Self, TimeError> {
+        let ended_at = line.ended_at.as_deref().map(|text| micros("ended_at", text));
+        let spawned_at = line.spawned_at.into_iter().map(|(id, text)| {
+            let at = micros("spawned_at", &text)?;
+            Ok((id, at))
+        });
+        let (response_headers, response_body) = match line.response {
+            Some(half) => (half.headers, Some(Bytes::from(half.body))),
+            None => (Vec::new(), None),
+        };
+        Ok(RawExchange {
+            at: micros("at", &line.at)?,
+            ended_at: ended_at.transpose()?,
+            spawned_at: spawned_at.collect::<Result<_, TimeError>>()?,
+            id: line.id,
+            method: line.method,
+            path: line.path,
+            request_headers: line.request.headers,
+            request_body: Bytes::from(line.request.body),
+            status: line.status,
+            response_headers,
+            response_body,
+            cut_off: line.cut_off,
+            provenance: None,
+        })
+    }
+}
+
+fn micros(member: &'static str, text: &str) -> Result<Micros, TimeError> {
+    match text.parse::<Timestamp>() {
+        Ok(time) => Ok(Micros(time.as_microsecond())),
+        Err(source) => Err(TimeError {
+            member,
+            text: text.chars().take(TIME_CHARS_SHOWN).collect(),
+            source,
+        }),
+    }
+}
+
+/// How much of a bad time an error quotes.
+const TIME_CHARS_SHOWN: usize = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(members: &str) -> ExchangeLine {
+        let line = format!(r#"{{"v":1,"id":"x","path":"/v1/messages","request":{{"body":""}},{members}}}"#);
+        ExchangeLine::parse(line.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn times_are_read_to_the_microsecond() {
+        let raw = RawExchange::try_from(line(
+            r#""at":"1970-01-01T00:00:01.000002Z","ended_at":"1970-01-01T02:00:03+02:00","spawned_at":{"t":"1970-01-01T00:00:02Z"}"#,
+        ))
+        .unwrap();
+        assert_eq!((raw.at, raw.ended_at), (Micros(1_000_002), Some(Micros(3_000_000))));
+        assert_eq!(raw.spawned_at, [("t".to_owned(), Micros(2_000_000))]);
+        assert!(raw.response_body.is_none());
+    }
+
+    #[test]
+    fn a_bad_time_is_an_error_that_names_it() {
+        for (members, named) in [
+            (r#""at":"yesterday""#, "at"),
+            (
+                r#""at":"2026-01-01T00:00:00Z","ended_at":"2026-13-01T00:00:00Z""#,
+                "ended_at",
+            ),
+            (r#""at":"2026-01-01T00:00:00Z","spawned_at":{"t":""}"#, "spawned_at"),
+        ] {
+            assert_eq!(RawExchange::try_from(line(members)).unwrap_err().member, named);
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! A split body as the store takes it.
+
+use ropewalk_core::hash::sha256;
+use ropewalk_core::part::Part;
+use ropewalk_core::recipe::Piece;
+use ropewalk_store::facts::{Body, Recipe};
+use ropewalk_wire::Split;
+
+/// The wire knows how to split and the store how to keep; only here do both meet.
+#[derive(Debug, Clone)]
+pub struct SplitRecipe(pub Split);
+
+impl Recipe for SplitRecipe {
+    fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
+        Box::new(self.0.pieces())
+    }
+
+    fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
+        Box::new(self.0.parts())
+    }
+}
+
+/// `split` joins to `bytes`.
+pub(crate) fn body(split: Split, bytes: &[u8]) -> Body {
+    Body {
+        recipe: std::sync::Arc::new(SplitRecipe(split)),
+        sha256: sha256(bytes),
+        length: bytes.len() as u64,
+    }
+}
