@@ -1,5 +1,14 @@
 //! What tests of several crates share. A dev-dependency, never part of what users run.
+//!
+//! Exchanges: [`captures`] (recorded and hand-made), [`conversation`] (generated), [`turns`] (finished, to measure with).
+//! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`conformance`] (what every store must do).
+//! [`postgres`] starts a database server of the tests' own.
 
 pub mod captures;
+pub mod conformance;
 pub mod conversation;
+pub mod memory_store;
 pub mod part_store;
+pub mod postgres;
+pub mod turns;
+mod word_search;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ropewalk_core::hash::{PartHash, sha256};
+use ropewalk_core::hash::PartHash;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{JoinError, PartSource, Piece, join};
 use ropewalk_core::rope::{self, PartNumber, PartNumbers, Rope, RopeError, RopeSource};
@@ -77,12 +77,15 @@ impl PartNumbers for PartStore {
             .ok_or_else(|| MissingPart(part.to_string()))
     }
 
-    fn chunk(&mut self, bytes: Vec<u8>) -> Result<PartNumber, MissingPart> {
-        let hash = PartHash(sha256(&bytes));
-        if self.insert(hash, &bytes) {
+    fn find_chunk(&mut self, name: &PartHash) -> Result<Option<PartNumber>, MissingPart> {
+        Ok(self.number_of.get(name).copied())
+    }
+
+    fn insert_chunk(&mut self, name: &PartHash, bytes: Vec<u8>) -> Result<PartNumber, MissingPart> {
+        if self.insert(*name, &bytes) {
             self.chunk_bytes += bytes.len();
         }
-        self.number(&hash)
+        self.number(name)
     }
 }
 

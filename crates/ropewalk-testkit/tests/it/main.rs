@@ -7,5 +7,6 @@
 )]
 
 mod captures;
+mod conformance;
 mod reference;
 mod tidy;

@@ -1,0 +1,14 @@
+//! Claims about what is kept, on real databases.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "the functions around the tests may fail and talk as tests do"
+)]
+
+mod conformance;
+mod postgres;
+mod sqlite;
+mod statements;
+mod turn;

@@ -1,0 +1,71 @@
+//! What was on the wire comes back, byte for byte.
+
+use std::sync::Arc;
+
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::prepare;
+use ropewalk_store::Store;
+use ropewalk_store::facts::Body;
+use ropewalk_store::store::Outcome;
+
+use super::cases::{after_turns, assert_bytes, bytes_case, conversation, fresh_owner, record, record_one};
+use crate::conversation::Random;
+
+/// Turns of the generated conversation.
+const TURNS: usize = 30;
+
+pub async fn a_conversation_comes_back_byte_for_byte<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let cases = conversation(11, TURNS);
+    for group in cases.chunks(7) {
+        for (case, recorded) in group.iter().zip(record(&*store, owner, group).await) {
+            assert_eq!(recorded.outcome, Outcome::New);
+            assert_bytes(&*store, owner, recorded.number, &case.raw).await;
+        }
+    }
+}
+
+pub async fn odd_bodies_come_back_byte_for_byte<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let mut random = Random(5);
+    let noise: Vec<u8> = (0..1 << 20).map(|_| random.next_u64() as u8).collect();
+    let deep = [b"[".repeat(10_000), b"]".repeat(10_000)].concat();
+    let deep_member = [&b"{\"messages\":"[..], &deep, b"}"].concat();
+    let bodies: [&[u8]; 9] = [
+        b"",
+        b" ",
+        b"{}",
+        b"\xff\xfe\x00\x80",
+        b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}",
+        b"data: 1\n\ndata: \r\n\r\n",
+        &noise,
+        &deep,
+        &deep_member,
+    ];
+    for (number, body) in bodies.iter().enumerate() {
+        for (suffix, response) in [("none", None), ("same", Some(*body)), ("empty", Some(&b""[..]))] {
+            let id = format!("odd-{number}-{suffix}");
+            let case = bytes_case(&id, after_turns(number as i64), body, response);
+            let recorded = record_one(&*store, owner, &case).await;
+            assert_bytes(&*store, owner, recorded.number, &case.raw).await;
+        }
+    }
+}
+
+pub async fn a_memo_of_the_turn_before_saves_parts_and_changes_no_byte<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let count = |body: &Body| body.recipe.parts().count();
+    let (mut memo, mut all, mut sent) = (None, 0, 0);
+    for case in conversation(12, TURNS) {
+        let prepared = prepare(&case.raw, memo.as_ref(), &BundledPrices);
+        all += count(&case.new.request);
+        sent += count(&prepared.exchange.request);
+        let recorded = store
+            .record(owner, vec![prepared.exchange])
+            .await
+            .expect("the turn before is stored");
+        assert_bytes(&*store, owner, recorded[0].number, &case.raw).await;
+        memo = prepared.memo;
+    }
+    assert!(sent * 3 < all, "{sent} of {all} parts were handed in");
+}

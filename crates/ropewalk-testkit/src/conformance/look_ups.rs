@@ -1,0 +1,198 @@
+//! What linking asks: the deepest known node of a chain, and exchanges by key.
+
+use std::sync::Arc;
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::sha256;
+use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Status};
+use ropewalk_store::store::{KnownNode, Questions};
+use ropewalk_store::{Micros, OwnerId, Store};
+
+use super::cases::{Case, after_turns, deepest, fresh_owner, record, record_one, turn};
+
+const SAID: [&str; 5] = [
+    "question one",
+    "answer one",
+    "question two",
+    "answer two",
+    "question three",
+];
+
+/// Three turns of one conversation, recorded.
+async fn three_turns(store: &impl Store, owner: OwnerId) -> (Vec<Case>, Vec<ExchangeNumber>) {
+    let cases = vec![
+        turn("t1", after_turns(0), &SAID[..1], Some(SAID[1])),
+        turn("t2", after_turns(1), &SAID[..3], Some(SAID[3])),
+        turn("t3", after_turns(2), &SAID, Some("answer three")),
+    ];
+    let recorded = record(store, owner, &cases).await;
+    (cases, recorded.into_iter().map(|recorded| recorded.number).collect())
+}
+
+fn chain(said: &[&str]) -> Vec<NodeHash> {
+    turn("asked", after_turns(0), said, None).request_nodes()
+}
+
+pub async fn the_deepest_known_node_is_found<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let (_, numbers) = three_turns(&*store, owner).await;
+    let known = |index, as_input: &[usize], as_output: &[usize], first: usize| {
+        let of = |places: &[usize]| places.iter().map(|place| numbers[*place]).collect();
+        Some(KnownNode {
+            index,
+            as_input: of(as_input),
+            as_output: of(as_output),
+            first: numbers[first],
+        })
+    };
+    let with = |said: &[&'static str], more: &[&'static str]| chain(&[said, more].concat());
+    let cases: [(&str, Vec<NodeHash>, Option<KnownNode>); 9] = [
+        ("a request again", chain(&SAID[..3]), known(2, &[1], &[], 1)),
+        ("a first request again", chain(&SAID[..1]), known(0, &[0], &[], 0)),
+        ("an answer", chain(&SAID[..4]), known(3, &[], &[1], 1)),
+        (
+            "an extension",
+            with(&SAID, &["answer three", "question four"]),
+            known(5, &[], &[2], 2),
+        ),
+        (
+            "a regeneration",
+            with(&SAID[..3], &["another answer", "more"]),
+            known(2, &[1], &[], 1),
+        ),
+        (
+            "an edit",
+            with(&SAID[..2], &["another question"]),
+            known(1, &[], &[0], 0),
+        ),
+        ("an edit of the opening", chain(&["question 1", SAID[1], SAID[2]]), None),
+        ("a tail without its beginning", chain(&SAID[2..]), None),
+        ("nothing", Vec::new(), None),
+    ];
+    for (name, asked, expected) in cases {
+        assert_eq!(deepest(&*store, owner, asked, Micros::MAX).await, expected, "{name}");
+    }
+    // Siblings at one node come newest first, the one that was there first stays.
+    let again = turn("again", after_turns(3), &SAID[..3], Some("regenerated"));
+    let again = record_one(&*store, owner, &again).await.number;
+    let found = deepest(&*store, owner, chain(&SAID[..3]), Micros::MAX)
+        .await
+        .expect("it is known");
+    assert_eq!((found.as_input, found.first), (vec![again, numbers[1]], numbers[1]));
+}
+
+pub async fn every_chain_and_key_is_answered_in_its_place<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let (cases, numbers) = three_turns(&*store, owner).await;
+    let unknown = Key {
+        kind: KeyKind::Item,
+        hash: [9; 32],
+    };
+    let known = |id: &str| Key {
+        kind: KeyKind::Item,
+        hash: sha256(format!("msg_{id}").as_bytes()),
+    };
+    let questions = Questions {
+        chains: vec![
+            chain(&["who?"]),
+            cases[1].request_nodes(),
+            Vec::new(),
+            cases[0].request_nodes(),
+        ],
+        keys: vec![known("t3"), unknown, known("t1"), known("t1")],
+        limit: 10,
+    };
+    let answers = store
+        .look_up(owner, questions, Micros::MAX)
+        .await
+        .expect("a look-up is answered");
+    let indexes: Vec<_> = answers
+        .deepest
+        .iter()
+        .map(|found| found.as_ref().map(|found| found.index))
+        .collect();
+    assert_eq!(indexes, [None, Some(2), None, Some(0)]);
+    assert_eq!(
+        answers.exchanges,
+        [vec![numbers[2]], Vec::new(), vec![numbers[0]], vec![numbers[0]]]
+    );
+    // The same bytes under another kind are another key.
+    let other_kind = Key {
+        kind: KeyKind::Anchor,
+        ..known("t1")
+    };
+    let questions = Questions {
+        chains: Vec::new(),
+        keys: vec![other_kind],
+        limit: 10,
+    };
+    let answers = store
+        .look_up(owner, questions, Micros::MAX)
+        .await
+        .expect("a look-up is answered");
+    assert_eq!(answers.exchanges, [Vec::new()]);
+}
+
+pub async fn keys_find_their_exchanges_newest_first_and_limited<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let shared = KeyKind::ALL.map(|kind| Key { kind, hash: [3; 32] });
+    // Recorded in another order than they happened.
+    let mut numbers = Vec::new();
+    for turns in [4, 1, 3, 0, 2] {
+        let text = format!("question {turns}");
+        let mut case = turn(&format!("k{turns}"), after_turns(turns), &[&text], Some("yes"));
+        case.new.keys.extend(shared);
+        numbers.push((turns, record_one(&*store, owner, &case).await.number));
+    }
+    numbers.sort_unstable_by_key(|(turns, _)| std::cmp::Reverse(*turns));
+    let newest: Vec<_> = numbers.into_iter().map(|(_, number)| number).collect();
+    for limit in [1, 3, 5, 100] {
+        let questions = Questions {
+            chains: Vec::new(),
+            keys: shared.to_vec(),
+            limit,
+        };
+        let answers = store
+            .look_up(owner, questions, Micros::MAX)
+            .await
+            .expect("a look-up is answered");
+        for (key, found) in shared.iter().zip(&answers.exchanges) {
+            assert_eq!(found[..], newest[..limit.min(5)], "{:?}, {limit}", key.kind);
+        }
+    }
+}
+
+/// The hashes that stay the same in a conversation find all of its exchanges, the others one each.
+pub async fn every_hash_finds_its_exchanges<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let (cases, numbers) = three_turns(&*store, owner).await;
+    for (kind, hash) in cases.iter().flat_map(|case| &case.new.hashes) {
+        let has_it = |case: &&(&Case, &ExchangeNumber)| case.0.new.hashes.iter().any(|(_, other)| other == hash);
+        let both: Vec<_> = cases.iter().zip(&numbers).collect();
+        let mut expected: Vec<ExchangeNumber> = both.iter().filter(has_it).map(|(_, number)| **number).collect();
+        expected.reverse();
+        let questions = Questions {
+            chains: Vec::new(),
+            keys: vec![Key::of_hash(hash)],
+            limit: 10,
+        };
+        let answers = store.look_up(owner, questions, Micros::MAX).await;
+        let found = &answers.expect("a look-up is answered").exchanges[0];
+        assert_eq!(*found, expected, "{kind:?}");
+    }
+}
+
+pub async fn a_cut_off_answer_is_known_but_no_output<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let mut case = turn("cut", after_turns(0), &["go on"], Some("I will sta"));
+    case.new.status = Status::Truncated;
+    let number = record_one(&*store, owner, &case).await.number;
+    let asked = chain(&["go on", "I will sta", "continue"]);
+    let expected = KnownNode {
+        index: 1,
+        as_input: Vec::new(),
+        as_output: Vec::new(),
+        first: number,
+    };
+    assert_eq!(deepest(&*store, owner, asked, Micros::MAX).await, Some(expected));
+}

@@ -1,0 +1,103 @@
+//! What every store must do, as tests that take any store.
+//!
+//! Each claim is one async function in the module of its theme; [`crate::store_conformance`] makes one test of each. Every
+//! claim works with owners of its own, so that all of them may share one database. [`cases`] has what they record.
+//!
+//! Themes: [`bodies`] (bytes come back), [`recording`] (once, whole or not at all), [`owners`] (nothing is shared),
+//! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
+//! checks), [`strange`] (hostile input), [`arrival`] (order does not matter).
+
+pub mod arrival;
+pub mod as_of;
+pub mod bodies;
+pub mod cases;
+pub mod listing;
+pub mod look_ups;
+pub mod owners;
+pub mod recording;
+pub mod search;
+pub mod strange;
+pub mod upkeep;
+
+/// Expands to a module with one test per claim. `$make` gives a pair: a fresh store, and whatever must live as long as it
+/// (a temporary folder, a server, or `()`); it may await. The crate that uses this needs tokio.
+///
+/// ```ignore
+/// store_conformance!(in_memory, (MemoryStore::default(), ()));
+/// ```
+#[macro_export]
+macro_rules! store_conformance {
+    ($name:ident, $make:expr) => {
+        mod $name {
+            #[allow(unused_imports, reason = "the expression may need what stands around the call")]
+            use super::*;
+            $crate::store_conformance!(@theme $make, bodies: [
+                a_conversation_comes_back_byte_for_byte,
+                odd_bodies_come_back_byte_for_byte,
+                a_memo_of_the_turn_before_saves_parts_and_changes_no_byte,
+            ]);
+            $crate::store_conformance!(@theme $make, recording: [
+                the_same_exchange_twice_is_one,
+                a_begun_exchange_is_completed_by_its_end,
+                a_late_beginning_changes_nothing,
+                other_bytes_under_a_known_id_are_a_conflict_and_the_first_stays,
+                a_batch_with_a_missing_part_leaves_nothing,
+                a_row_says_what_was_handed_in,
+                only_a_complete_answer_has_an_output_node,
+            ]);
+            $crate::store_conformance!(@theme $make, owners: [
+                an_owner_is_made_once,
+                owners_share_and_see_nothing,
+                a_part_of_another_owner_is_missing,
+            ]);
+            $crate::store_conformance!(@theme $make, look_ups: [
+                the_deepest_known_node_is_found,
+                every_chain_and_key_is_answered_in_its_place,
+                keys_find_their_exchanges_newest_first_and_limited,
+                every_hash_finds_its_exchanges,
+                a_cut_off_answer_is_known_but_no_output,
+            ]);
+            $crate::store_conformance!(@theme $make, as_of: [
+                look_ups_never_see_the_future_and_all_of_the_past,
+                rows_are_as_they_were,
+                keys_of_answers_are_known_from_their_end,
+            ]);
+            $crate::store_conformance!(@theme $make, listing: [
+                exchanges_are_found_by_number_and_by_id,
+                exchanges_come_in_time_order_page_by_page,
+                a_reader_of_the_log_sees_every_exchange_once_while_four_write,
+                a_completed_exchange_comes_again_at_the_end_of_the_log,
+            ]);
+            $crate::store_conformance!(@theme $make, search: [
+                words_are_found_wherever_they_were_said,
+                filters_narrow_a_search,
+                a_phrase_in_quotes_is_found_in_a_row,
+                what_a_begun_exchange_said_is_found_once_after_its_end,
+                hostile_queries_are_answered,
+            ]);
+            $crate::store_conformance!(@theme $make, upkeep: [
+                figures_add_up,
+                a_healthy_store_has_no_findings,
+                two_thousand_messages_are_kept_once,
+            ]);
+            $crate::store_conformance!(@theme $make, strange: [
+                nul_surrogates_and_emoji_come_back,
+                an_id_is_kept_exactly_or_refused,
+                an_id_beyond_the_bound_is_an_error,
+            ]);
+            $crate::store_conformance!(@theme $make, arrival: [
+                any_order_of_arrival_gives_the_same,
+                racing_recorders_of_the_same_exchanges_agree,
+            ]);
+        }
+    };
+    (@theme $make:expr, $theme:ident: [$($claim:ident,)*]) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+            async fn $claim() {
+                let (store, _alive) = $make;
+                $crate::conformance::$theme::$claim(std::sync::Arc::new(store)).await;
+            }
+        )*
+    };
+}
