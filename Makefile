@@ -9,10 +9,10 @@ CARGO ?= cargo
 TEST_TOTAL ?= /dev/null
 
 # Each pair is a command and the Debian package that brings it.
-PACKAGES := python3=python3 cc=gcc git=git
+PACKAGES := python3=python3 cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core fmt fmt-check lint deny docs clean
+.PHONY: help setup setup-lint build run test bench-core bench-store fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,6 +37,10 @@ test: setup ## install what is missing, run every test, print the total
 bench-core: ## decode, chain and split bodies, beside serde_json and SHA-256
 	$(CARGO) bench --locked -p ropewalk-wire --bench body
 	@.ci/count-instructions
+
+bench-store: ## what recording costs in time and on disk
+	$(CARGO) bench --locked -p ropewalk-engine --bench storage
+	$(CARGO) bench --locked -p ropewalk-store --bench store
 
 fmt: ## format the code
 	$(CARGO) fmt --all
