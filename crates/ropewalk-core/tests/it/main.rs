@@ -9,4 +9,5 @@ mod costs;
 mod golden;
 mod hierarchy;
 mod projections;
+mod rope;
 mod vectors;

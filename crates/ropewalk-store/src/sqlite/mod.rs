@@ -9,6 +9,7 @@ mod check;
 mod dictionary;
 mod hash_index;
 mod keys;
+mod nodes;
 mod read;
 mod record;
 mod schema;
