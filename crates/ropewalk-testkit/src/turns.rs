@@ -71,6 +71,13 @@ impl Turns {
         }
     }
 
+    /// Ids of their own, for several sources at once.
+    #[must_use]
+    pub fn named(mut self, source: u64) -> Self {
+        self.made = source << 40;
+        self
+    }
+
     pub fn batch(&mut self, count: usize) -> Vec<NewExchange> {
         (0..count).map(|_| self.turn()).collect()
     }
