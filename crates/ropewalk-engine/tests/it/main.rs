@@ -3,9 +3,10 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "the helpers of tests are tests too"
+    reason = "the functions around the tests may fail and talk as tests do"
 )]
 
 mod keys;
+mod long;
 mod prepare;
 mod recorded;

@@ -3,7 +3,7 @@
     clippy::unwrap_used,
     clippy::panic,
     clippy::print_stderr,
-    reason = "the helpers of tests are tests too"
+    reason = "the functions around the tests may fail and talk as tests do"
 )]
 
 mod captures;

@@ -1,0 +1,59 @@
+//! A conversation of a hundred thousand messages, from the wire into a store and back.
+
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::prepare;
+use ropewalk_store::facts::Micros;
+use ropewalk_store::sqlite::{Options, Sqlite};
+use ropewalk_store::store::{Depth, Half, Outcome, Questions, Store};
+
+use crate::prepare::raw;
+
+const MESSAGES: usize = 100_000;
+
+fn request(messages: usize) -> String {
+    let said: Vec<String> = (0..messages)
+        .map(|number| {
+            let role = if number % 2 == 0 { "user" } else { "assistant" };
+            format!(r#"{{"role":"{role}","content":"message {number} of a conversation that does not end"}}"#)
+        })
+        .collect();
+    format!(r#"{{"model":"m","max_tokens":9,"messages":[{}]}}"#, said.join(","))
+}
+
+#[tokio::test]
+async fn a_hundred_thousand_messages_are_stored_read_and_walked() {
+    let store = Sqlite::in_memory(&Options::default()).unwrap();
+    let owner = store.owner("o").await.unwrap();
+    let body = request(MESSAGES);
+    let first = prepare(&raw("/v1/messages", &body, None), None, &BundledPrices);
+    let chain: Vec<_> = first.exchange.request_chain.iter().map(|link| link.node).collect();
+    assert_eq!(chain.len(), MESSAGES);
+    let recorded = store.record(owner, vec![first.exchange]).await.unwrap();
+    let back = store.body(owner, recorded[0].number, Half::Request).await.unwrap();
+    assert!(back.as_deref() == Some(body.as_bytes()));
+
+    // The next turn adds two nodes and few parts, however long the history is.
+    let before = store.stats(owner).await.unwrap();
+    let longer = request(MESSAGES + 2);
+    let mut next = raw("/v1/messages", &longer, None);
+    next.id = "the next turn".to_owned();
+    let next = prepare(&next, first.memo.as_ref(), &BundledPrices);
+    let recorded = store.record(owner, vec![next.exchange]).await.unwrap();
+    assert_eq!(recorded[0].outcome, Outcome::New);
+    let after = store.stats(owner).await.unwrap();
+    assert_eq!(after.nodes - before.nodes, 2);
+    assert!(
+        after.parts - before.parts < 12,
+        "{} new parts",
+        after.parts - before.parts
+    );
+
+    let questions = Questions {
+        chains: vec![chain],
+        keys: Vec::new(),
+        limit: 1,
+    };
+    let answers = store.look_up(owner, questions, Micros::MAX).await.unwrap();
+    assert_eq!(answers.deepest[0].as_ref().map(|node| node.index), Some(MESSAGES - 1));
+    assert_eq!(store.check(owner, Depth::Structure).await.unwrap(), []);
+}
