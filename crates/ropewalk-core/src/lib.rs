@@ -13,6 +13,7 @@ pub mod friendly;
 pub mod hash;
 pub mod hierarchy;
 pub mod json;
+pub mod leb128;
 pub mod model;
 pub mod normalise;
 pub mod part;

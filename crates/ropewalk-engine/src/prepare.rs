@@ -88,7 +88,7 @@ impl Preparer<'_> {
         exchange.kind = classified.kind.name().to_owned();
         exchange.status = status(raw, answer.as_ref());
         exchange.start = read.start;
-        let links = read.values().zip(&read.nodes);
+        let links = read.values().zip(read.nodes());
         exchange.request_chain = links.map(|(value, node)| Link { value, node: *node }).collect();
         exchange.hashes = keys::hashes(&Projections::of(request, answer.as_ref()));
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();

@@ -1,6 +1,7 @@
 //! Small lists as bytes, and kinds as numbers: hashes, keys, usage, roots of ropes, statuses. Their formats are stored;
 //! extend them, never change them.
 
+use ropewalk_core::leb128;
 use ropewalk_core::model::Usage;
 use ropewalk_core::rope::Rope;
 
@@ -91,13 +92,13 @@ pub(crate) fn write_usage(usage: &Usage) -> Vec<u8> {
         usage.reasoning_tokens,
         usage.web_searches,
     ] {
-        write_number(count, &mut out);
+        leb128::write(count, &mut out);
     }
     out
 }
 
 pub(crate) fn read_usage(mut bytes: &[u8]) -> Result<Usage> {
-    let mut next = || read_number(&mut bytes).ok_or_else(damaged);
+    let mut next = || leb128::read(&mut bytes).ok_or_else(damaged);
     Ok(Usage {
         input_tokens: next()?,
         output_tokens: next()?,
@@ -149,27 +150,6 @@ pub(crate) fn read_provenance(text: &str) -> Result<Provenance> {
 
 fn damaged() -> StoreError {
     StoreError::Damaged("a packed column ends too early".to_owned())
-}
-
-fn write_number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
-fn read_number(bytes: &mut &[u8]) -> Option<u64> {
-    let mut number = 0_u64;
-    for shift in (0..64).step_by(7) {
-        let (byte, rest) = bytes.split_first()?;
-        *bytes = rest;
-        number |= u64::from(byte & 0x7f) << shift;
-        if byte & 0x80 == 0 {
-            return Some(number);
-        }
-    }
-    None
 }
 
 #[cfg(test)]

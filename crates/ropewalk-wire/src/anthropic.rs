@@ -6,7 +6,7 @@ use ropewalk_core::model::{
 };
 
 use crate::cut::Texts;
-use crate::members::{boxed, extra, other};
+use crate::members::{blocks, boxed, extra, other};
 
 pub(crate) fn message(node: Node<'_>, texts: &Texts) -> Option<Message> {
     let role = match &*node.get_str("role")? {
@@ -20,17 +20,9 @@ pub(crate) fn message(node: Node<'_>, texts: &Texts) -> Option<Message> {
     Some(Message {
         role,
         is_string,
-        blocks: content.map(|content| blocks(content, texts)).unwrap_or_default(),
+        blocks: content.map(|content| blocks(content, texts, block)).unwrap_or_default(),
         extra: extra(node, &["role", "content"]),
     })
-}
-
-/// Content in either form.
-pub(crate) fn blocks(content: Node<'_>, texts: &Texts) -> Vec<Block> {
-    match texts.text(content) {
-        Some(text) => vec![Block::Text { text, extra: None }],
-        None => content.items().map(|node| block(node, texts)).collect(),
-    }
 }
 
 pub(crate) fn block(node: Node<'_>, texts: &Texts) -> Block {
@@ -84,7 +76,7 @@ pub(crate) fn tool_content(content: Option<Node<'_>>, texts: &Texts) -> ToolCont
     match texts.text(content) {
         Some(text) => ToolContent::Text(text),
         None if content.is_array() => ToolContent::Blocks {
-            blocks: blocks(content, texts),
+            blocks: blocks(content, texts, block),
             json: content.raw().into(),
         },
         None => ToolContent::Text(content.raw().into()),

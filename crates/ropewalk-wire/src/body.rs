@@ -34,8 +34,6 @@ pub struct RequestBody {
     pub request: Request,
     /// The node before the first block.
     pub start: NodeHash,
-    /// One node per block that is in the chain.
-    pub nodes: Vec<NodeHash>,
     pub split: Split,
     memo: Memo,
 }
@@ -43,7 +41,7 @@ pub struct RequestBody {
 impl RequestBody {
     /// The position after the whole request.
     pub fn input_node(&self) -> NodeHash {
-        self.nodes.last().copied().unwrap_or(self.start)
+        self.nodes().last().copied().unwrap_or(self.start)
     }
 
     /// What to hand to the reading of the next turn.
@@ -51,7 +49,12 @@ impl RequestBody {
         self.memo
     }
 
-    /// The value of each block in the chain, beside `nodes`.
+    /// One node per block that is in the chain.
+    pub fn nodes(&self) -> &[NodeHash] {
+        &self.memo.nodes
+    }
+
+    /// The value of each block in the chain, beside its node.
     pub fn values(&self) -> impl Iterator<Item = ValueHash> + '_ {
         self.memo.chained().flat_map(|element| element.values.iter().copied())
     }
@@ -157,19 +160,17 @@ pub fn read_request(provider: Provider, body: &Bytes, memo: Option<&Memo>) -> Re
         nodes: reused_nodes(start, &members, memo),
         members,
     };
-    let mut last = memo.nodes.last().copied().unwrap_or(start);
-    let known = memo.nodes.len();
     let mut nodes = std::mem::take(&mut memo.nodes);
+    let mut last = nodes.last().copied().unwrap_or(start);
     let values = memo.chained().flat_map(|element| &element.values);
-    for value in values.skip(known) {
+    for value in values.skip(nodes.len()) {
         last = chain::node(last, *value);
         nodes.push(last);
     }
-    memo.nodes.clone_from(&nodes);
+    memo.nodes = nodes;
     Ok(RequestBody {
         request,
         start,
-        nodes,
         split,
         memo,
     })

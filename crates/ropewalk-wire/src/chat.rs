@@ -8,7 +8,7 @@ use ropewalk_core::model::{
 };
 
 use crate::cut::Texts;
-use crate::members::{boxed, extra, other, present};
+use crate::members::{blocks, boxed, extra, other, present};
 
 /// Where servers that speak this format put their reasoning.
 const REASONING_MEMBERS: [&str; 2] = ["reasoning_content", "reasoning"];
@@ -37,7 +37,7 @@ fn plain(role: Role, node: Node<'_>, texts: &Texts) -> Message {
     Message {
         role,
         is_string: content.is_some_and(|content| content.is_string()),
-        blocks: content.map(|content| blocks(content, texts)).unwrap_or_default(),
+        blocks: content.map(|content| blocks(content, texts, block)).unwrap_or_default(),
         extra: extra(node, &["role", "content"]),
     }
 }
@@ -58,7 +58,7 @@ pub(crate) fn assistant(node: Node<'_>, texts: &Texts) -> Message {
             extra: None,
         });
     }
-    found.extend(content.map(|content| blocks(content, texts)).unwrap_or_default());
+    found.extend(content.map(|content| blocks(content, texts, block)).unwrap_or_default());
     let refusal = node
         .get("refusal")
         .filter(|refusal| refusal.literal().is_some_and(|text| !text.is_empty()));
@@ -129,7 +129,7 @@ pub(crate) fn arguments(text: Arc<str>) -> ToolInput {
 fn tool_result(node: Node<'_>, texts: &Texts) -> Message {
     let content = match node.get("content") {
         Some(content) if content.is_array() => ToolContent::Blocks {
-            blocks: blocks(content, texts),
+            blocks: blocks(content, texts, block),
             json: content.raw().into(),
         },
         Some(content) => texts.text(content).map_or(ToolContent::Absent, ToolContent::Text),
@@ -147,13 +147,6 @@ fn tool_result(node: Node<'_>, texts: &Texts) -> Message {
         is_string: false,
         blocks: vec![Block::ToolResult(result)],
         extra: None,
-    }
-}
-
-pub(crate) fn blocks(content: Node<'_>, texts: &Texts) -> Vec<Block> {
-    match texts.text(content) {
-        Some(text) => vec![Block::Text { text, extra: None }],
-        None => content.items().map(|node| block(node, texts)).collect(),
     }
 }
 

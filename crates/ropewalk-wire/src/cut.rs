@@ -83,17 +83,22 @@ pub(crate) fn cut_with(text: &str, node: Node<'_>, range: Range<usize>, depth: D
 
 /// Framing as pieces: short bytes stand in the recipe, longer ones are a part.
 pub(crate) fn push_frame(bytes: &[u8], pieces: &mut Vec<Piece>, parts: &mut Vec<Part>) {
+    if let Some((piece, part)) = frame(bytes) {
+        pieces.push(piece);
+        parts.extend(part);
+    }
+}
+
+/// Framing as one piece and the part that it names, if it names one. `None` for no bytes.
+pub(crate) fn frame(bytes: &[u8]) -> Option<(Piece, Option<Part>)> {
     if bytes.is_empty() {
-        return;
+        return None;
     }
-    match Inline::new(bytes) {
-        Some(inline) => pieces.push(Piece::Inline(inline)),
-        None => {
-            let part = Part::bytes(bytes);
-            pieces.push(Piece::Raw(part.hash));
-            parts.push(part);
-        }
+    if let Some(inline) = Inline::new(bytes) {
+        return Some((Piece::Inline(inline), None));
     }
+    let part = Part::bytes(bytes);
+    Some((Piece::Raw(part.hash), Some(part)))
 }
 
 struct Cutter<'a> {

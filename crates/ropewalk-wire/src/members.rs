@@ -3,6 +3,8 @@
 use ropewalk_core::json::{Kind, Node};
 use ropewalk_core::model::Block;
 
+use crate::cut::Texts;
+
 /// The members of `object` that are not in `interpreted`, as a JSON object; `None` if there are none.
 ///
 /// Nulls and empty lists are left out: a body writes them where a stream or a replay leaves them away, and they say
@@ -57,6 +59,14 @@ pub(crate) fn attach(blocks: &mut [Block], extra: Option<Box<str>>) {
 
 pub(crate) fn boxed(object: Node<'_>, key: &str) -> Option<Box<str>> {
     object.get_str(key).map(Box::from)
+}
+
+/// Content in either form: a string is one text, a list is read block by block.
+pub(crate) fn blocks(content: Node<'_>, texts: &Texts, block: fn(Node<'_>, &Texts) -> Block) -> Vec<Block> {
+    match texts.text(content) {
+        Some(text) => vec![Block::Text { text, extra: None }],
+        None => content.items().map(|node| block(node, texts)).collect(),
+    }
 }
 
 /// A value that is there and says something.

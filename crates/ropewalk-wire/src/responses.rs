@@ -7,7 +7,7 @@ use ropewalk_core::model::{
 
 use crate::chat;
 use crate::cut::Texts;
-use crate::members::{boxed, extra};
+use crate::members::{blocks, boxed, extra};
 
 /// Members that change between the answer and its replay, or after a compaction, and say nothing.
 const VOLATILE: [&str; 3] = ["id", "status", "type"];
@@ -32,7 +32,7 @@ fn message_item(node: Node<'_>, texts: &Texts) -> Message {
     Message {
         role: role(node).unwrap_or(Role::User),
         is_string: content.is_some_and(|content| content.is_string()),
-        blocks: content.map(|content| blocks(content, texts)).unwrap_or_default(),
+        blocks: content.map(|content| blocks(content, texts, block)).unwrap_or_default(),
         extra: extra(node, &["id", "status", "type", "role", "content"]),
     }
 }
@@ -80,7 +80,7 @@ fn call_output(node: Node<'_>, texts: &Texts) -> Block {
         is_error: false,
         content: match output {
             Some(output) if output.is_array() => ToolContent::Blocks {
-                blocks: blocks(output, texts),
+                blocks: blocks(output, texts, block),
                 json: output.raw().into(),
             },
             Some(output) => texts.text(output).map_or(ToolContent::Absent, ToolContent::Text),
@@ -106,13 +106,6 @@ fn other(kind: &str, node: Node<'_>) -> Block {
     Block::Other {
         kind: kind.into(),
         json: json::to_sorted(node, &skip).into(),
-    }
-}
-
-pub(crate) fn blocks(content: Node<'_>, texts: &Texts) -> Vec<Block> {
-    match texts.text(content) {
-        Some(text) => vec![Block::Text { text, extra: None }],
-        None => content.items().map(|node| block(node, texts)).collect(),
     }
 }
 

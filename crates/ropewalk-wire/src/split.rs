@@ -10,7 +10,7 @@ use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
 
 use crate::body::Element;
-use crate::cut::{Depth, cut};
+use crate::cut::{Depth, cut, frame};
 use crate::stream_split;
 
 #[derive(Debug, Clone, Default)]
@@ -65,10 +65,7 @@ impl Split {
     }
 
     pub(crate) fn push_frame(&mut self, bytes: &[u8]) {
-        let (mut pieces, mut parts) = (Vec::new(), Vec::new());
-        crate::cut::push_frame(bytes, &mut pieces, &mut parts);
-        if let Some(piece) = pieces.pop() {
-            let part = parts.pop();
+        if let Some((piece, part)) = frame(bytes) {
             self.segments.push(Segment::Frame { piece, part });
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::hash::PartHash;
 use crate::json::Style;
+use crate::leb128;
 use crate::recipe::{Channel, Inline, Piece, Step, Stream};
 use crate::rope::{PartNumber, RopeError, RopeSource};
 
@@ -20,19 +21,19 @@ pub(super) fn write_piece<E>(
     match piece {
         Piece::Raw(part) => {
             out.push(RAW);
-            write_number(number(part)?, out);
+            leb128::write(number(part)?, out);
         }
         Piece::Text(part, style) => {
             out.push(TEXT | style_code(*style) << 3);
-            write_number(number(part)?, out);
+            leb128::write(number(part)?, out);
         }
         Piece::Lifted { part, inserts } => {
             out.push(LIFTED);
-            write_number(number(part)?, out);
-            write_number(inserts.len() as u64, out);
+            leb128::write(number(part)?, out);
+            leb128::write(inserts.len() as u64, out);
             for (offset, insert) in inserts {
-                write_number(u64::from(*offset), out);
-                write_number(number(insert)?, out);
+                leb128::write(u64::from(*offset), out);
+                leb128::write(number(insert)?, out);
             }
         }
         Piece::Inline(bytes) => {
@@ -52,19 +53,19 @@ fn write_stream<E>(
     number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
     out: &mut Vec<u8>,
 ) -> Result<(), E> {
-    write_number(stream.channels.len() as u64, out);
+    leb128::write(stream.channels.len() as u64, out);
     for channel in &stream.channels {
-        write_number(number(&channel.template)?, out);
-        write_number(u64::from(channel.text_at), out);
-        write_number(channel.counter_at.map_or(0, |at| u64::from(at) + 1), out);
+        leb128::write(number(&channel.template)?, out);
+        leb128::write(u64::from(channel.text_at), out);
+        leb128::write(channel.counter_at.map_or(0, |at| u64::from(at) + 1), out);
         out.push(style_code(channel.style));
         write_pieces(&channel.text, number, out)?;
     }
-    write_number(stream.steps.len() as u64, out);
+    leb128::write(stream.steps.len() as u64, out);
     for step in &stream.steps {
         match step {
             Step::Bytes(pieces) => {
-                write_number(0, out);
+                leb128::write(0, out);
                 write_pieces(pieces, number, out)?;
             }
             Step::Run {
@@ -72,11 +73,11 @@ fn write_stream<E>(
                 counter,
                 lengths,
             } => {
-                write_number(u64::from(*channel) + 1, out);
-                write_number(*counter, out);
-                write_number(lengths.len() as u64, out);
+                leb128::write(u64::from(*channel) + 1, out);
+                leb128::write(*counter, out);
+                leb128::write(lengths.len() as u64, out);
                 for length in lengths {
-                    write_number(u64::from(*length), out);
+                    leb128::write(u64::from(*length), out);
                 }
             }
         }
@@ -89,7 +90,7 @@ pub(super) fn write_pieces<E>(
     number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
     out: &mut Vec<u8>,
 ) -> Result<(), E> {
-    write_number(pieces.len() as u64, out);
+    leb128::write(pieces.len() as u64, out);
     for piece in pieces {
         write_piece(piece, number, out)?;
     }
@@ -199,15 +200,6 @@ fn style_of(code: u8) -> Option<Style> {
     Style::ALL.into_iter().find(|style| style_code(*style) == code)
 }
 
-/// LEB128.
-pub(super) fn write_number(mut number: u64, out: &mut Vec<u8>) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
-}
-
 /// Reads what was written, as far as it goes.
 pub(super) struct Reader<'a> {
     pub(super) rest: &'a [u8],
@@ -227,15 +219,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn number(&mut self) -> Option<u64> {
-        let mut number = 0_u64;
-        for shift in (0..64).step_by(7) {
-            let byte = self.byte()?;
-            number |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return Some(number);
-            }
-        }
-        None
+        leb128::read(&mut self.rest)
     }
 
     fn small_number(&mut self) -> Option<u32> {

@@ -16,8 +16,9 @@ use std::ops::Range;
 use sha2::{Digest as _, Sha256};
 
 use crate::hash::PartHash;
+use crate::leb128;
 use crate::recipe::{Piece, Step};
-use crate::rope::format::{Reader, read_piece, write_number, write_piece};
+use crate::rope::format::{Reader, read_piece, write_piece};
 
 /// Number of a part within its owner, given by the store.
 pub type PartNumber = u64;
@@ -129,7 +130,7 @@ impl<'p> RopeTree<'p> {
         let mut out = Vec::with_capacity(entries.len() * 4);
         for entry in entries {
             match level.checked_sub(1) {
-                Some(below) => write_number(number(&self.chunk_name(below, entry))?, &mut out),
+                Some(below) => leb128::write(number(&self.chunk_name(below, entry))?, &mut out),
                 None => write_piece(self.pieces[entry], number, &mut out)?,
             }
         }

@@ -3,6 +3,8 @@
 
 use std::borrow::Cow;
 
+use ropewalk_core::leb128;
+
 use super::problem::damaged;
 use crate::store::Result;
 
@@ -65,20 +67,7 @@ pub(super) fn read_texts(list: &str) -> Vec<String> {
 pub(super) fn read_numbers(mut bytes: &[u8]) -> Result<Vec<i64>> {
     let mut numbers = Vec::new();
     while !bytes.is_empty() {
-        let mut number = 0_u64;
-        let mut shift = 0;
-        loop {
-            let (byte, rest) = bytes.split_first().ok_or_else(ends_early)?;
-            bytes = rest;
-            number |= u64::from(byte & 0x7f) << shift;
-            shift += 7;
-            if byte & 0x80 == 0 {
-                break;
-            }
-            if shift >= u64::BITS {
-                return Err(damaged("a recipe names a number that cannot be"));
-            }
-        }
+        let number = leb128::read(&mut bytes).ok_or_else(ends_early)?;
         numbers.push(i64::try_from(number).map_err(|_| damaged("a recipe names a number that cannot be"))?);
     }
     Ok(numbers)

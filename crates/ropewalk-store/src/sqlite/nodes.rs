@@ -29,6 +29,34 @@ impl NodeRow {
     }
 }
 
+/// The last of `count` nodes of a chain that is known, with its place. What is known is closed under taking the
+/// predecessor, so it is found from the end: first in growing steps, then by halving.
+pub(super) fn last_known<T>(
+    count: usize,
+    mut find: impl FnMut(usize) -> Result<Option<T>>,
+) -> Result<Option<(usize, T)>> {
+    let mut unknown_from = count;
+    let mut known = None;
+    let mut step = 1;
+    while unknown_from > 0 && known.is_none() {
+        let at = unknown_from.saturating_sub(step);
+        match find(at)? {
+            Some(found) => known = Some((at, found)),
+            None => unknown_from = at,
+        }
+        step *= 2;
+    }
+    let Some(mut known) = known else { return Ok(None) };
+    while known.0 + 1 < unknown_from {
+        let middle = known.0 + (unknown_from - known.0) / 2;
+        match find(middle)? {
+            Some(found) => known = (middle, found),
+            None => unknown_from = middle,
+        }
+    }
+    Ok(Some(known))
+}
+
 impl Recorder<'_> {
     pub(super) fn answer_node(&mut self, input: NodeRow, exchange: &NewExchange, number: i64) -> Result<Option<i64>> {
         if exchange.response.is_none() {
@@ -48,41 +76,16 @@ impl Recorder<'_> {
         }
     }
 
-    /// Stores the nodes of a chain behind `parent` that are not there yet. Stored nodes are closed under taking the
-    /// predecessor, so the last known one is found from the end: first in growing steps, then by halving.
+    /// Stores the nodes of a chain behind `parent` that are not there yet.
     pub(super) fn chain(&mut self, parent: NodeRow, links: &[Link], exchange: i64, at: Micros) -> Result<NodeRow> {
-        let (known, mut last) = self.known_prefix(parent, links)?;
+        let known = last_known(links.len(), |at| self.find_node(&links[at].node))?;
+        let (known, mut last) = known.map_or((0, parent), |(at, row)| (at + 1, row));
         self.lower_times(last, exchange, at)?;
         last.at = last.at.min(at.0);
         for link in &links[known..] {
             last = self.insert_node(link.node, Some((last, link)), exchange, at)?;
         }
         Ok(last)
-    }
-
-    fn known_prefix(&mut self, parent: NodeRow, links: &[Link]) -> Result<(usize, NodeRow)> {
-        let mut unknown_from = links.len();
-        let mut known = (0, parent);
-        let mut step = 1;
-        while unknown_from > 0 {
-            let at = unknown_from.saturating_sub(step);
-            match self.find_node(&links[at].node)? {
-                Some(row) => {
-                    known = (at + 1, row);
-                    break;
-                }
-                None => unknown_from = at,
-            }
-            step *= 2;
-        }
-        while known.0 < unknown_from {
-            let middle = known.0 + (unknown_from - known.0) / 2;
-            match self.find_node(&links[middle].node)? {
-                Some(row) => known = (middle + 1, row),
-                None => unknown_from = middle,
-            }
-        }
-        Ok(known)
     }
 
     /// A late exchange may be the earliest to have a node. A node is never later than its successors, so the walk

@@ -11,6 +11,7 @@ use crate::packed::{read_hashes, read_keys, read_provenance, read_usage, status_
 use crate::sqlite::bodies::Parts;
 use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, key, number};
+use crate::sqlite::nodes::last_known;
 use crate::sqlite::problem;
 use crate::store::{Answers, ExchangeRow, KnownNode, PAGE_MAX, Questions, Result, Selection, Stats, StoreError};
 
@@ -57,28 +58,11 @@ struct View<'v> {
 }
 
 impl View<'_> {
-    /// The deepest node of a chain that was known. From the end in growing steps, then by halving: what is known is
-    /// closed under taking the predecessor.
+    /// The deepest node of a chain that was known.
     fn deepest(&self, chain: &[NodeHash], limit: usize) -> Result<Option<KnownNode>> {
-        let mut unknown_from = chain.len();
-        let mut found = None;
-        let mut step = 1;
-        while unknown_from > 0 && found.is_none() {
-            let at = unknown_from.saturating_sub(step);
-            match self.node(&chain[at])? {
-                Some(node) => found = Some((at, node)),
-                None => unknown_from = at,
-            }
-            step *= 2;
-        }
-        let Some(mut found) = found else { return Ok(None) };
-        while found.0 + 1 < unknown_from {
-            let middle = found.0 + (unknown_from - found.0) / 2;
-            match self.node(&chain[middle])? {
-                Some(node) => found = (middle, node),
-                None => unknown_from = middle,
-            }
-        }
+        let Some(found) = last_known(chain.len(), |at| self.node(&chain[at]))? else {
+            return Ok(None);
+        };
         let (index, (node, first)) = found;
         Ok(Some(KnownNode {
             index,

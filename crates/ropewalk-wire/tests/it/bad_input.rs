@@ -49,7 +49,7 @@ fn of_repeated_members_the_last_counts_and_all_are_kept() {
     assert_eq!(read.request.model.as_deref(), Some("b"));
     assert_eq!(read.request.messages.len(), 1);
     assert_eq!(read.request.messages[0].role.name(), "assistant");
-    assert_eq!(read.nodes.len(), 1);
+    assert_eq!(read.nodes().len(), 1);
     assert_comes_back(body);
 }
 
@@ -79,7 +79,7 @@ fn a_body_of_thirty_two_megabytes_is_read_and_kept() {
     let text = "line of a long file that somebody pasted\\n".repeat(800_000);
     let body = format!(r#"{{"messages":[{{"role":"user","content":"{text}"}}]}}"#);
     assert!(body.len() > 32_000_000);
-    assert_eq!(read(body.as_bytes()).unwrap().nodes.len(), 1);
+    assert_eq!(read(body.as_bytes()).unwrap().nodes().len(), 1);
     assert_comes_back(body.as_bytes());
 }
 

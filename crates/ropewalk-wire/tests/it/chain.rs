@@ -45,13 +45,13 @@ fn turn(file: &str, exchange: &CapturedExchange) -> Option<Turn> {
         blocks: answer.blocks,
         extra: None,
     };
-    let mut with_answer = body.nodes.clone();
+    let mut with_answer = body.nodes().to_vec();
     chain::extend(body.input_node(), &message, &mut with_answer);
     let session = hints.session.map(|session| session.id.to_string());
     Some(Turn {
         id: exchange.id.clone(),
         thread: format!("{file} {session:?} {:?} {:?}", hints.agent, hints.thread),
-        nodes: body.nodes,
+        nodes: body.nodes().to_vec(),
         with_answer,
         continues: None,
     })

@@ -10,6 +10,7 @@
 mod bad_input;
 mod captures;
 mod chain;
+mod exchange;
 mod generate;
 mod split;
 mod storage;

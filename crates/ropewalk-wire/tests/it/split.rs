@@ -116,7 +116,7 @@ fn a_memo_carried_through_a_whole_conversation_stays_exact() {
 
 fn assert_same(warm: &RequestBody, cold: &RequestBody, body: &[u8]) {
     assert_eq!(warm.request, cold.request);
-    assert_eq!(warm.nodes, cold.nodes);
+    assert_eq!(warm.nodes(), cold.nodes());
     assert!(warm.split.pieces().eq(cold.split.pieces()));
     assert_lossless(&warm.split, body, &mut PartStore::default());
 }

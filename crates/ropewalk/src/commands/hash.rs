@@ -126,10 +126,10 @@ struct Hashes {
     provider: &'static str,
     model: Option<String>,
     rules_version: u32,
-    input_node: Option<NodeHash>,
+    input_node: NodeHash,
     output_node: Option<NodeHash>,
     #[serde(flatten)]
-    projections: Option<Projections>,
+    projections: Projections,
     request_sha256: String,
     response_sha256: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -166,9 +166,9 @@ fn hashes(exchange: &Exchange, with_chain: bool) -> Result<Hashes, Failure> {
         provider: exchange.provider.name(),
         model: body.request.model.as_deref().map(str::to_owned),
         rules_version: RULES_VERSION,
-        input_node: Some(body.input_node()),
+        input_node: body.input_node(),
         output_node,
-        projections: Some(projections),
+        projections,
         request_sha256: hex::encode(sha256(&exchange.request)),
         response_sha256: exchange
             .response
