@@ -21,3 +21,41 @@ pub fn read(bytes: &mut &[u8]) -> Option<u64> {
     }
     None
 }
+
+/// How far a number is from the one before, in either direction: numbers close together take one byte each.
+pub fn write_step(from: u64, to: u64, out: &mut Vec<u8>) {
+    let step = to.wrapping_sub(from) as i64;
+    write((step << 1 ^ step >> 63) as u64, out);
+}
+
+/// The number that [`write_step`] went to.
+pub fn read_step(from: u64, bytes: &mut &[u8]) -> Option<u64> {
+    let folded = read(bytes)?;
+    let step = (folded >> 1) as i64 ^ -((folded & 1) as i64);
+    Some(from.wrapping_add(step as u64))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_lead_back_and_short_ones_are_short() {
+        let numbers = [0, 1, 64, 63, u64::MAX, 0, 1 << 63, 7];
+        let mut bytes = Vec::new();
+        let mut from = 0;
+        for to in numbers {
+            write_step(from, to, &mut bytes);
+            from = to;
+        }
+        let (mut rest, mut from) = (&bytes[..], 0);
+        for to in numbers {
+            from = read_step(from, &mut rest).unwrap();
+            assert_eq!(from, to);
+        }
+        assert!(rest.is_empty());
+        let mut short = Vec::new();
+        write_step(1_000_000, 1_000_063, &mut short);
+        assert_eq!(short.len(), 1);
+    }
+}

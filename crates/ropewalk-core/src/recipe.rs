@@ -7,7 +7,7 @@
 use crate::hash::PartHash;
 use crate::json::{Style, encode_into};
 
-/// Longest bytes that stand in the recipe itself; a reference to a part would not be shorter.
+/// Longest bytes that can stand in the recipe itself.
 pub const INLINE_MAX: usize = 15;
 
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -54,6 +54,14 @@ impl RequestBody {
         &self.memo.nodes
     }
 
+    /// The messages in the order of the chain, each with how many of its blocks are in it.
+    pub fn messages(&self) -> impl Iterator<Item = (&Arc<Message>, usize)> {
+        self.memo.chained().filter_map(|element| match &element.said {
+            Said::Message(message) => Some((message, element.values.len())),
+            _ => None,
+        })
+    }
+
     /// The value of each block in the chain, beside its node.
     pub fn values(&self) -> impl Iterator<Item = ValueHash> + '_ {
         self.memo.chained().flat_map(|element| element.values.iter().copied())
@@ -309,7 +317,11 @@ impl<'a> Reader<'a> {
                 None => (self.read_element(start, section)?, false),
             };
             at = element.range.end;
+            let first = self.split.segments.len();
             self.emit(&element, is_known);
+            if section == Section::Messages {
+                self.split.newest = Some(first..self.split.segments.len());
+            }
             held.push(element);
             match self.peek(at)? {
                 b',' => at = self.expect(at, b',')?,

@@ -1,8 +1,9 @@
 //! Cutting a JSON value into pieces.
 //!
 //! Long strings become text parts, whatever block or member they stand in, so that the same text is the same part
-//! next turn although everything around it changed. What lies between them is framing. `cache_control` moves from
-//! turn to turn; it is lifted out of the framing and put back by the recipe.
+//! next turn although everything around it changed. What lies between them is framing, which turns have in common as soon
+//! as nothing in it is new: so ids and paths, short as they are, are cut out too, and so are the numbers of an answer.
+//! `cache_control` moves from turn to turn; it is lifted out of the framing and put back by the recipe.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -10,11 +11,17 @@ use std::sync::Arc;
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::json::{Literal, Node};
 use ropewalk_core::part::{Part, PartData};
-use ropewalk_core::recipe::{INLINE_MAX, Inline, Piece};
+use ropewalk_core::recipe::{Inline, Piece};
 
-/// Shortest decoded text that becomes a part of its own. Below, its number, its row and its index entry
-/// would cost more than saying it again.
-pub const TEXT_MIN: usize = 64;
+/// Shortest decoded text that becomes a part of its own. It is short enough for the ids of tool calls and for paths: an
+/// answer has them, its replay has them in other framing, and a frame with one inside could be shared with no other turn.
+pub const TEXT_MIN: usize = 20;
+
+/// Shortest number of an answer that is cut out of the framing. One of one digit leaves few different frames.
+const NUMBER_MIN: usize = 2;
+
+/// Numbers that are cut out of one value at most. Beyond, they are data rather than a count of tokens.
+const NUMBERS_MAX: usize = 32;
 
 /// What a cut leaves: pieces in order, the parts they name, and the texts that were decoded on the way.
 #[derive(Debug, Default)]
@@ -57,6 +64,8 @@ impl Texts {
 pub(crate) enum Depth {
     /// Long strings at any depth.
     Texts,
+    /// Also the numbers of objects: those of an answer count tokens and seconds, and are others in every answer.
+    TextsAndNumbers,
     /// Nothing: the value is one part (a tool, which changes as a whole).
     Whole,
 }
@@ -73,6 +82,7 @@ pub(crate) fn cut_with(text: &str, node: Node<'_>, range: Range<usize>, depth: D
         done: range.start,
         lifted: Vec::new(),
         depth,
+        numbers_left: NUMBERS_MAX,
         scratch,
         cut: Cut::default(),
     };
@@ -89,12 +99,15 @@ pub(crate) fn push_frame(bytes: &[u8], pieces: &mut Vec<Piece>, parts: &mut Vec<
     }
 }
 
+/// Longest framing that stands in the recipe. Longer framing is a part, which turns share: its number is shorter.
+const FRAME_INLINE_MAX: usize = 3;
+
 /// Framing as one piece and the part that it names, if it names one. `None` for no bytes.
 pub(crate) fn frame(bytes: &[u8]) -> Option<(Piece, Option<Part>)> {
     if bytes.is_empty() {
         return None;
     }
-    if let Some(inline) = Inline::new(bytes) {
+    if let Some(inline) = Inline::new(bytes).filter(|_| bytes.len() <= FRAME_INLINE_MAX) {
         return Some((Piece::Inline(inline), None));
     }
     let part = Part::bytes(bytes);
@@ -108,6 +121,7 @@ struct Cutter<'a> {
     /// Ranges behind `done` that are lifted out of the framing.
     lifted: Vec<Range<usize>>,
     depth: Depth,
+    numbers_left: usize,
     scratch: &'a mut String,
     cut: Cut,
 }
@@ -115,7 +129,7 @@ struct Cutter<'a> {
 impl Cutter<'_> {
     fn visit(&mut self, node: Node<'_>) {
         if node.is_string() {
-            if self.depth == Depth::Texts {
+            if self.depth != Depth::Whole {
                 self.string(node);
             }
         } else if node.is_array() {
@@ -143,9 +157,24 @@ impl Cutter<'_> {
                 self.lifted.push(range.start.max(free_from)..range.end);
             } else {
                 self.visit(value);
+                self.number(value);
             }
             previous_end = Some(value.range().end);
         }
+    }
+
+    fn number(&mut self, node: Node<'_>) {
+        let is_wanted = self.depth == Depth::TextsAndNumbers && self.numbers_left > 0;
+        if !is_wanted || !node.is_number() || node.raw().len() < NUMBER_MIN {
+            return;
+        }
+        let Some(inline) = Inline::new(node.raw().as_bytes()) else {
+            return;
+        };
+        self.numbers_left -= 1;
+        self.flush(node.range().start);
+        self.done = node.range().end;
+        self.cut.pieces.push(Piece::Inline(inline));
     }
 
     fn string(&mut self, node: Node<'_>) {
@@ -204,7 +233,7 @@ impl Cutter<'_> {
 }
 
 fn push_lifted(kept: &[u8], inserts: Vec<(u32, PartHash)>, pieces: &mut Vec<Piece>, parts: &mut Vec<Part>) {
-    if kept.len() > INLINE_MAX {
+    if kept.len() > FRAME_INLINE_MAX {
         let part = Part::bytes(kept);
         pieces.push(Piece::Lifted {
             part: part.hash,

@@ -5,7 +5,7 @@
 //! written with in the line; a body that is a string is that text.
 
 use base64::Engine as _;
-use ropewalk_core::json::{Doc, JsonError, Node};
+use ropewalk_core::json::{Doc, JsonError, Node, Style, quote};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExchangeLine {
@@ -88,6 +88,90 @@ impl ExchangeLine {
     }
 }
 
+impl ExchangeLine {
+    /// The line, without its end. Parsing it gives the same exchange, to the byte.
+    pub fn write(&self) -> String {
+        let mut out = String::from("{\"v\":1");
+        member(&mut out, "id", &self.id);
+        member(&mut out, "at", &self.at);
+        if !self.spawned_at.is_empty() {
+            out.push_str(",\"spawned_at\":");
+            write_pairs(&mut out, &self.spawned_at);
+        }
+        if let Some(owner) = &self.owner {
+            member(&mut out, "owner", owner);
+        }
+        member(&mut out, "method", &self.method);
+        member(&mut out, "path", &self.path);
+        out.push_str(",\"request\":{\"headers\":");
+        write_half(&mut out, &self.request);
+        out.push('}');
+        if let Some(response) = &self.response {
+            out.push_str(",\"response\":{");
+            if let Some(status) = self.status {
+                out.push_str(&format!("\"status\":{status},"));
+            }
+            out.push_str("\"headers\":");
+            write_half(&mut out, response);
+            out.push_str(&format!(",\"cut_off\":{}}}", self.cut_off));
+        }
+        if let Some(ended_at) = &self.ended_at {
+            member(&mut out, "ended_at", ended_at);
+        }
+        out.push('}');
+        out
+    }
+}
+
+fn member(out: &mut String, name: &str, text: &str) {
+    out.push_str(&format!(",\"{name}\":"));
+    out.push_str(&quote(text, Style::Plain));
+}
+
+fn write_pairs(out: &mut String, pairs: &[(String, String)]) {
+    out.push('{');
+    for (index, (name, value)) in pairs.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        out.push_str(&quote(name, Style::Plain));
+        out.push(':');
+        out.push_str(&quote(value, Style::Plain));
+    }
+    out.push('}');
+}
+
+/// Headers and body, the body in the most readable form that reproduces its bytes.
+fn write_half(out: &mut String, half: &Half) {
+    write_pairs(out, &half.headers);
+    match std::str::from_utf8(&half.body) {
+        Ok(json) if stands_for_itself(json) => {
+            out.push_str(",\"body\":");
+            out.push_str(json);
+        }
+        Ok(text) => member(out, "body", text),
+        Err(_) => {
+            let encoded = base64::engine::general_purpose::STANDARD.encode(&half.body);
+            member(out, "body_base64", &encoded);
+        }
+    }
+}
+
+/// Whether a body can stand in the line as it is: an object or a list on one line, with nothing around it, and not so deep
+/// that the line around it would be too deep.
+fn stands_for_itself(body: &str) -> bool {
+    if !body.starts_with(['{', '[']) || body.contains(['\n', '\r']) {
+        return false;
+    }
+    let inside = format!("[[{body}]]");
+    Doc::parse_str(&inside).is_ok_and(|doc| {
+        let outer = doc.root().items().next();
+        let mut values = outer.iter().flat_map(|outer| outer.items());
+        let is_whole = values.next().is_some_and(|value| value.raw().len() == body.len());
+        is_whole && values.next().is_none()
+    })
+}
+
 fn half(node: Node<'_>) -> Result<Half, ExchangeError> {
     let headers = node.get("headers").into_iter().flat_map(|headers| headers.members());
     let headers = headers.filter_map(|(name, value)| Some((name.to_text()?.to_ascii_lowercase(), value.to_text()?)));
@@ -107,4 +191,60 @@ fn half(node: Node<'_>) -> Result<Half, ExchangeError> {
         headers: headers.collect(),
         body,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(body: &[u8], response: Option<&[u8]>) -> ExchangeLine {
+        let half = |body: &[u8]| Half {
+            headers: vec![("content-type".to_owned(), "a \"quoted\" one".to_owned())],
+            body: body.to_vec(),
+        };
+        ExchangeLine {
+            id: "id \n \u{7f}".to_owned(),
+            at: "2026-01-01T00:00:00.000001Z".to_owned(),
+            ended_at: response.map(|_| "2026-01-01T00:00:01Z".to_owned()),
+            spawned_at: vec![("toolu_1".to_owned(), "2026-01-01T00:00:00.5Z".to_owned())],
+            owner: Some("ann".to_owned()),
+            method: "POST".to_owned(),
+            path: "/v1/messages?beta=true".to_owned(),
+            request: half(body),
+            response: response.map(half),
+            status: response.map(|_| 200),
+            cut_off: response.is_some_and(<[u8]>::is_empty),
+        }
+    }
+
+    #[test]
+    fn what_is_written_is_read_again_to_the_byte() {
+        let bodies: [&[u8]; 11] = [
+            b"{\"a\": 1.0 , \"a\":\"\\u00e9\"}",
+            b"[1,2]",
+            b"{\"a\":\n1}",
+            b" {}",
+            b"{} ",
+            b"\"text\"",
+            b"null",
+            b"",
+            b"event: x\ndata: {}\n\n",
+            b"\xff\xfe",
+            b"\0\x01\xe2\x80\xa8",
+        ];
+        for body in bodies {
+            for response in bodies.iter().map(|body| Some(*body)).chain([None]) {
+                let line = line(body, response);
+                let written = line.write();
+                assert!(!written.contains('\n'));
+                assert_eq!(ExchangeLine::parse(written.as_bytes()).unwrap(), line, "{written}");
+            }
+        }
+    }
+
+    #[test]
+    fn json_stays_readable() {
+        let written = line(b"{\"model\":\"m\"}", None).write();
+        assert!(written.contains(r#""body":{"model":"m"}"#), "{written}");
+    }
 }

@@ -1,13 +1,16 @@
 //! Bodies as recipes over parts.
 //!
-//! [`Split`] is what the store gets: pieces in order and the parts they name. A request's split shares its
-//! elements with the memo of the turn before; what came from there is known and need not be stored again.
+//! [`Split`] is what the store gets: pieces in order, the parts they name, and where the next turn will add to them. A
+//! request's split shares its elements with the memo of the turn before; what came from there is known and need not be stored
+//! again.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use ropewalk_core::json::Doc;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
+use ropewalk_core::rope::Layout;
 
 use crate::body::Element;
 use crate::cut::{Depth, cut, frame};
@@ -16,6 +19,8 @@ use crate::stream_split;
 #[derive(Debug, Clone, Default)]
 pub struct Split {
     pub(crate) segments: Vec<Segment>,
+    /// The segments of the newest message; none of a body that is no conversation.
+    pub(crate) newest: Option<Range<usize>>,
 }
 
 #[derive(Debug, Clone)]
@@ -31,6 +36,15 @@ pub(crate) enum Segment {
     },
 }
 
+impl Segment {
+    fn pieces(&self) -> &[Piece] {
+        match self {
+            Segment::Frame { piece, .. } => std::slice::from_ref(piece),
+            Segment::Element { element, .. } => &element.pieces,
+        }
+    }
+}
+
 impl Split {
     /// One part for a body we cannot or need not look into.
     pub fn opaque(body: &[u8]) -> Self {
@@ -41,10 +55,19 @@ impl Split {
 
     /// The recipe: joining these gives the body back.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
-        self.segments.iter().flat_map(|segment| match segment {
-            Segment::Frame { piece, .. } => std::slice::from_ref(piece),
-            Segment::Element { element, .. } => &element.pieces,
-        })
+        self.segments.iter().flat_map(Segment::pieces)
+    }
+
+    /// Where the recipe grows from turn to turn.
+    pub fn layout(&self) -> Layout {
+        let count = |segments: &[Segment]| segments.iter().map(|segment| segment.pieces().len()).sum::<usize>();
+        let Some(newest) = &self.newest else {
+            return Layout::once(count(&self.segments));
+        };
+        let start = count(&self.segments[..newest.start]);
+        Layout {
+            newest: start..start + count(&self.segments[newest.clone()]),
+        }
     }
 
     /// The parts that may be new. Those of known elements are left out.
@@ -78,7 +101,7 @@ pub fn split_response(body: &[u8]) -> Split {
         return Split::opaque(body);
     };
     let (pieces, parts) = if let Ok(doc) = Doc::parse_str(text) {
-        let cut = cut(text, doc.root(), 0..text.len(), Depth::Texts);
+        let cut = cut(text, doc.root(), 0..text.len(), Depth::TextsAndNumbers);
         (cut.pieces, cut.parts)
     } else if stream_split::looks_like_events(text) {
         stream_split::split(text)
@@ -88,5 +111,6 @@ pub fn split_response(body: &[u8]) -> Split {
     let element = Arc::new(Element::of_pieces(pieces, parts));
     Split {
         segments: vec![Segment::Element { element, known: false }],
+        newest: None,
     }
 }

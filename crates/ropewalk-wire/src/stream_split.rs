@@ -258,7 +258,7 @@ impl<'a> Builder<'a> {
         let mut pieces = Vec::new();
         match &event.data {
             Some(doc) => {
-                let cut = cut(self.text, doc.root(), event.range.clone(), Depth::Texts);
+                let cut = cut(self.text, doc.root(), event.range.clone(), Depth::TextsAndNumbers);
                 pieces.extend(cut.pieces);
                 self.parts.extend(cut.parts);
             }

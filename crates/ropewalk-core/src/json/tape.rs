@@ -131,6 +131,10 @@ impl<'d> Node<'d> {
         self.kind() == Kind::String
     }
 
+    pub fn is_number(&self) -> bool {
+        self.kind() == Kind::Number
+    }
+
     pub fn is_array(&self) -> bool {
         self.kind() == Kind::Array
     }

@@ -1,10 +1,13 @@
-//! Pieces as bytes. The format is stored: extend it, never change it.
+//! Entries as bytes. The format is stored: extend it, never change it.
+//!
+//! Texts are mostly new, and new parts have consecutive numbers: a text is written as the step from the text before it. Frames
+//! are old, and the oldest have the smallest numbers: a frame is written as it is. Chunks are written as steps too.
 
 use crate::hash::PartHash;
 use crate::json::Style;
 use crate::leb128;
 use crate::recipe::{Channel, Inline, Piece, Step, Stream};
-use crate::rope::{PartNumber, RopeError, RopeSource};
+use crate::rope::{ChunkNumber, PartNumber, RopeError, RopeSource};
 
 // The first byte of a piece: its kind in the low three bits, something small above them.
 const RAW: u8 = 0;
@@ -13,88 +16,123 @@ const LIFTED: u8 = 2;
 const INLINE: u8 = 3;
 const STREAM: u8 = 4;
 
-pub(super) fn write_piece<E>(
-    piece: &Piece,
-    number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
-    out: &mut Vec<u8>,
-) -> Result<(), E> {
-    match piece {
-        Piece::Raw(part) => {
-            out.push(RAW);
-            leb128::write(number(part)?, out);
-        }
-        Piece::Text(part, style) => {
-            out.push(TEXT | style_code(*style) << 3);
-            leb128::write(number(part)?, out);
-        }
-        Piece::Lifted { part, inserts } => {
-            out.push(LIFTED);
-            leb128::write(number(part)?, out);
-            leb128::write(inserts.len() as u64, out);
-            for (offset, insert) in inserts {
-                leb128::write(u64::from(*offset), out);
-                leb128::write(number(insert)?, out);
-            }
-        }
-        Piece::Inline(bytes) => {
-            out.push(INLINE | (bytes.as_bytes().len() as u8) << 3);
-            out.extend_from_slice(bytes.as_bytes());
-        }
-        Piece::Stream(stream) => {
-            out.push(STREAM);
-            write_stream(stream, number, out)?;
-        }
-    }
-    Ok(())
+/// Writes pieces one behind the other.
+pub(super) struct Writer<'n, E> {
+    number: &'n mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
+    last_text: PartNumber,
+    pub(super) out: Vec<u8>,
 }
 
-fn write_stream<E>(
-    stream: &Stream,
-    number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
-    out: &mut Vec<u8>,
-) -> Result<(), E> {
-    leb128::write(stream.channels.len() as u64, out);
-    for channel in &stream.channels {
-        leb128::write(number(&channel.template)?, out);
-        leb128::write(u64::from(channel.text_at), out);
-        leb128::write(channel.counter_at.map_or(0, |at| u64::from(at) + 1), out);
-        out.push(style_code(channel.style));
-        write_pieces(&channel.text, number, out)?;
+impl<'n, E> Writer<'n, E> {
+    /// `number` knows the number of every part that the pieces name.
+    pub(super) fn new(number: &'n mut dyn FnMut(&PartHash) -> Result<PartNumber, E>) -> Self {
+        Writer {
+            number,
+            last_text: 0,
+            out: Vec::with_capacity(40),
+        }
     }
-    leb128::write(stream.steps.len() as u64, out);
-    for step in &stream.steps {
-        match step {
-            Step::Bytes(pieces) => {
-                leb128::write(0, out);
-                write_pieces(pieces, number, out)?;
+
+    pub(super) fn piece(&mut self, piece: &Piece) -> Result<(), E> {
+        match piece {
+            Piece::Raw(part) => {
+                self.out.push(RAW);
+                self.part(part)?;
             }
-            Step::Run {
-                channel,
-                counter,
-                lengths,
-            } => {
-                leb128::write(u64::from(*channel) + 1, out);
-                leb128::write(*counter, out);
-                leb128::write(lengths.len() as u64, out);
-                for length in lengths {
-                    leb128::write(u64::from(*length), out);
+            Piece::Text(part, style) => {
+                self.out.push(TEXT | style_code(*style) << 3);
+                let number = (self.number)(part)?;
+                leb128::write_step(self.last_text, number, &mut self.out);
+                self.last_text = number;
+            }
+            Piece::Lifted { part, inserts } => {
+                self.out.push(LIFTED);
+                self.part(part)?;
+                self.count(inserts.len());
+                for (offset, insert) in inserts {
+                    leb128::write(u64::from(*offset), &mut self.out);
+                    self.part(insert)?;
+                }
+            }
+            Piece::Inline(bytes) => {
+                self.out.push(INLINE | (bytes.as_bytes().len() as u8) << 3);
+                self.out.extend_from_slice(bytes.as_bytes());
+            }
+            Piece::Stream(stream) => {
+                self.out.push(STREAM);
+                self.stream(stream)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, stream: &Stream) -> Result<(), E> {
+        self.count(stream.channels.len());
+        for channel in &stream.channels {
+            self.part(&channel.template)?;
+            leb128::write(u64::from(channel.text_at), &mut self.out);
+            leb128::write(channel.counter_at.map_or(0, |at| u64::from(at) + 1), &mut self.out);
+            self.out.push(style_code(channel.style));
+            self.pieces(&channel.text)?;
+        }
+        self.count(stream.steps.len());
+        for step in &stream.steps {
+            match step {
+                Step::Bytes(pieces) => {
+                    leb128::write(0, &mut self.out);
+                    self.pieces(pieces)?;
+                }
+                Step::Run {
+                    channel,
+                    counter,
+                    lengths,
+                } => {
+                    leb128::write(u64::from(*channel) + 1, &mut self.out);
+                    leb128::write(*counter, &mut self.out);
+                    self.count(lengths.len());
+                    for length in lengths {
+                        leb128::write(u64::from(*length), &mut self.out);
+                    }
                 }
             }
         }
+        Ok(())
     }
-    Ok(())
+
+    fn pieces(&mut self, pieces: &[Piece]) -> Result<(), E> {
+        self.count(pieces.len());
+        pieces.iter().try_for_each(|piece| self.piece(piece))
+    }
+
+    fn part(&mut self, part: &PartHash) -> Result<(), E> {
+        leb128::write((self.number)(part)?, &mut self.out);
+        Ok(())
+    }
+
+    fn count(&mut self, count: usize) {
+        leb128::write(count as u64, &mut self.out);
+    }
 }
 
-pub(super) fn write_pieces<E>(
-    pieces: &[Piece],
-    number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
-    out: &mut Vec<u8>,
-) -> Result<(), E> {
-    leb128::write(pieces.len() as u64, out);
-    for piece in pieces {
-        write_piece(piece, number, out)?;
+/// The entries of a run of chunks.
+pub fn write_chunks(numbers: &[ChunkNumber]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(numbers.len() * 2);
+    let mut last = 0;
+    for number in numbers {
+        leb128::write_step(last, *number, &mut out);
+        last = *number;
     }
-    Ok(())
+    out
+}
+
+/// Reads a list of chunks; `None` where it is damaged.
+pub(super) fn read_chunks(mut bytes: &[u8]) -> Option<Vec<ChunkNumber>> {
+    let (mut numbers, mut last) = (Vec::new(), 0);
+    while !bytes.is_empty() {
+        last = leb128::read_step(last, &mut bytes)?;
+        numbers.push(last);
+    }
+    Some(numbers)
 }
 
 pub(super) fn read_piece<S: RopeSource>(reader: &mut Reader<'_>, source: &mut S) -> Result<Piece, RopeError<S::Error>> {
@@ -104,7 +142,9 @@ pub(super) fn read_piece<S: RopeSource>(reader: &mut Reader<'_>, source: &mut S)
         RAW => Piece::Raw(read_part(reader, source)?),
         TEXT => {
             let style = style_of(small).ok_or(RopeError::Damaged)?;
-            Piece::Text(read_part(reader, source)?, style)
+            let step = leb128::read_step(reader.last_text, &mut reader.rest);
+            reader.last_text = step.ok_or(RopeError::Damaged)?;
+            Piece::Text(source.hash_of(reader.last_text).map_err(RopeError::Store)?, style)
         }
         LIFTED => {
             let part = read_part(reader, source)?;
@@ -167,10 +207,7 @@ fn read_stream<S: RopeSource>(reader: &mut Reader<'_>, source: &mut S) -> Result
     Ok(stream)
 }
 
-pub(super) fn read_pieces<S: RopeSource>(
-    reader: &mut Reader<'_>,
-    source: &mut S,
-) -> Result<Vec<Piece>, RopeError<S::Error>> {
+fn read_pieces<S: RopeSource>(reader: &mut Reader<'_>, source: &mut S) -> Result<Vec<Piece>, RopeError<S::Error>> {
     let mut pieces = Vec::new();
     for _ in 0..reader.count()? {
         let piece = read_piece(reader, source)?;
@@ -202,10 +239,22 @@ fn style_of(code: u8) -> Option<Style> {
 
 /// Reads what was written, as far as it goes.
 pub(super) struct Reader<'a> {
-    pub(super) rest: &'a [u8],
+    rest: &'a [u8],
+    last_text: PartNumber,
 }
 
 impl<'a> Reader<'a> {
+    pub(super) fn new(bytes: &'a [u8]) -> Self {
+        Reader {
+            rest: bytes,
+            last_text: 0,
+        }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.rest.is_empty()
+    }
+
     fn byte(&mut self) -> Option<u8> {
         let (first, rest) = self.rest.split_first()?;
         self.rest = rest;
@@ -218,7 +267,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    pub(super) fn number(&mut self) -> Option<u64> {
+    fn number(&mut self) -> Option<u64> {
         leb128::read(&mut self.rest)
     }
 

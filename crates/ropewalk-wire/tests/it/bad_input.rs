@@ -14,7 +14,7 @@ fn assert_comes_back(body: &[u8]) {
     let mut store = PartStore::default();
     let split = read(body).map_or_else(|_| Split::opaque(body), |read| read.split);
     for split in [split, split_response(body)] {
-        let rope = store.store(split.all_parts(), split.pieces()).unwrap();
+        let rope = store.store(split.all_parts(), split.pieces(), split.layout()).unwrap();
         assert!(store.load(&rope).unwrap() == body);
     }
 }

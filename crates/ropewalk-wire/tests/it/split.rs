@@ -36,7 +36,7 @@ pub(crate) fn all_files() -> Vec<CaptureFile> {
 
 /// Stores a split and checks that it gives the body back, through the rope as well.
 fn assert_lossless(split: &Split, body: &[u8], store: &mut PartStore) {
-    let rope = store.store(split.all_parts(), split.pieces()).unwrap();
+    let rope = store.store(split.all_parts(), split.pieces(), split.layout()).unwrap();
     let joined = store.load(&rope).unwrap();
     assert!(
         joined == body,

@@ -19,9 +19,11 @@ fn keep(mut conversation: Conversation, turns: usize) -> (f64, usize) {
         last = turn.request.len();
         let body = Bytes::from(turn.request);
         let read = read_request(Provider::Anthropic, &body, memo.as_ref()).unwrap();
-        let rope = store.store(read.split.parts(), read.split.pieces()).unwrap();
+        let rope = store
+            .store(read.split.parts(), read.split.pieces(), read.split.layout())
+            .unwrap();
         let answer = split_response(&turn.response);
-        let answer_rope = store.store(answer.parts(), answer.pieces()).unwrap();
+        let answer_rope = store.store(answer.parts(), answer.pieces(), answer.layout()).unwrap();
         if number % 50 == 0 || number + 1 == turns {
             assert!(store.load(&rope).unwrap() == body);
             assert!(store.load(&answer_rope).unwrap() == turn.response);

@@ -1,0 +1,221 @@
+//! Which pieces form chunks, and which stand in the root.
+
+use std::convert::Infallible;
+use std::ops::Range;
+
+use sha2::{Digest as _, Sha256};
+
+use crate::hash::PartHash;
+use crate::leb128;
+use crate::recipe::Piece;
+use crate::rope::format::Writer;
+use crate::rope::{ChunkName, PartNumber, Rope};
+
+/// Chunks end at one entry in `1 << CUT_BITS` on average, and never before or after these.
+const CUT_BITS: u32 = 5;
+const CHUNK_MIN: usize = 8;
+const CHUNK_MAX: usize = 128;
+
+/// So many entries of the history at most stand in the root beside those of unfinished chunks.
+const HISTORY_MAX: usize = 24;
+
+/// So many entries behind the newest message at most stand in the root. They hardly ever change: few is best.
+const REST_MAX: usize = 3;
+
+/// Where a body grows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Layout {
+    /// The pieces of the newest message. Those before it come again next turn, with more behind them; those after it come
+    /// again as they are.
+    pub newest: Range<usize>,
+}
+
+impl Layout {
+    /// A body of so many pieces of which nothing comes again.
+    pub fn once(pieces: usize) -> Self {
+        Layout { newest: 0..pieces }
+    }
+}
+
+/// A recipe cut into chunks, before it is stored.
+#[derive(Debug)]
+pub struct RopeTree<'p> {
+    pieces: Vec<&'p Piece>,
+    /// Level by level, the pieces' chunks first; in each those of the history come before those of the rest.
+    levels: Vec<Vec<Chunk>>,
+    runs: Vec<Run>,
+}
+
+/// Entries in a row that are of one level: pieces at level 0, above them chunks of the level below.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    pub level: usize,
+    pub entries: Range<usize>,
+}
+
+/// A run of entries of the level below.
+#[derive(Debug)]
+struct Chunk {
+    name: ChunkName,
+    entries: Range<usize>,
+}
+
+impl<'p> RopeTree<'p> {
+    pub fn new(pieces: impl IntoIterator<Item = &'p Piece>, layout: Layout) -> Self {
+        let pieces: Vec<&Piece> = pieces.into_iter().collect();
+        let Layout { newest } = layout;
+        let end = newest.end.min(pieces.len());
+        let newest = newest.start.min(end)..end;
+        let mut levels: Vec<Vec<Chunk>> = Vec::new();
+        // What is left to be chunked, of the history and of the rest: entries of the level at hand.
+        let (mut history, mut rest) = (Some(0..newest.start), Some(newest.end..pieces.len()));
+        let run = |level, entries| Run { level, entries };
+        // The history's runs, from its end.
+        let mut runs = vec![run(0, newest)];
+        let mut rest_run = None;
+        loop {
+            let level = levels.len();
+            runs.extend(
+                history
+                    .take_if(|left| left.len() <= HISTORY_MAX)
+                    .map(|left| run(level, left)),
+            );
+            rest_run = rest_run.or(rest.take_if(|left| left.len() <= REST_MAX).map(|left| run(level, left)));
+            if history.is_none() && rest.is_none() {
+                break;
+            }
+            let names: Vec<Vec<u8>> = match levels.last() {
+                None => pieces.iter().map(|piece| piece_name(piece)).collect(),
+                Some(below) => below.iter().map(|chunk| chunk.name.0.to_vec()).collect(),
+            };
+            let mut chunks = Vec::new();
+            if let Some(left) = &mut history {
+                let unfinished = cut(&names, left.clone(), &mut chunks);
+                runs.push(run(level, unfinished));
+                *left = 0..chunks.len();
+            }
+            if let Some(left) = &mut rest {
+                let first = chunks.len();
+                let last = cut(&names, left.clone(), &mut chunks);
+                chunks.extend((!last.is_empty()).then(|| Chunk::new(&names, last)));
+                *left = first..chunks.len();
+            }
+            levels.push(chunks);
+        }
+        runs.reverse();
+        runs.extend(rest_run);
+        runs.retain(|run| !run.entries.is_empty());
+        RopeTree { pieces, levels, runs }
+    }
+
+    /// The root's runs, in the order of the body.
+    pub fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// How many levels of chunks there are.
+    pub fn levels(&self) -> usize {
+        self.levels.len()
+    }
+
+    /// How many chunks a level has.
+    pub fn chunk_count(&self, level: usize) -> usize {
+        self.levels[level].len()
+    }
+
+    pub fn chunk_name(&self, level: usize, chunk: usize) -> ChunkName {
+        self.levels[level][chunk].name
+    }
+
+    /// What a chunk lists.
+    pub fn inside(&self, level: usize, chunk: usize) -> Run {
+        Run {
+            level,
+            entries: self.levels[level][chunk].entries.clone(),
+        }
+    }
+
+    pub fn piece(&self, piece: usize) -> &'p Piece {
+        self.pieces[piece]
+    }
+
+    /// Pieces as bytes, with the numbers of their parts.
+    pub fn write_pieces<E>(
+        &self,
+        pieces: Range<usize>,
+        number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
+    ) -> Result<Vec<u8>, E> {
+        let mut writer = Writer::new(number);
+        for piece in &self.pieces[pieces] {
+            writer.piece(piece)?;
+        }
+        Ok(writer.out)
+    }
+
+    /// The root, from the bytes of its runs.
+    pub fn root(&self, written: &[Vec<u8>]) -> Rope {
+        let mut root = Vec::new();
+        for (run, entries) in self.runs.iter().zip(written) {
+            root.push(run.level as u8);
+            leb128::write(entries.len() as u64, &mut root);
+            root.extend_from_slice(entries);
+        }
+        let levels = self.runs.iter().map(|run| run.level as u8).max();
+        Rope {
+            levels: levels.unwrap_or_default(),
+            root,
+        }
+    }
+}
+
+impl Chunk {
+    fn new(names: &[Vec<u8>], entries: Range<usize>) -> Self {
+        let mut hasher = Sha256::new();
+        hasher.update(b"v1:chunk\0");
+        for name in &names[entries.clone()] {
+            hasher.update((name.len() as u32).to_be_bytes());
+            hasher.update(name);
+        }
+        let digest: [u8; 32] = hasher.finalize().into();
+        let mut name = ChunkName::default();
+        let length = name.0.len();
+        name.0.copy_from_slice(&digest[..length]);
+        Chunk { name, entries }
+    }
+}
+
+/// Cuts entries into chunks where the content says so; gives those behind the last boundary.
+fn cut(names: &[Vec<u8>], entries: Range<usize>, chunks: &mut Vec<Chunk>) -> Range<usize> {
+    let mut start = entries.start;
+    for at in entries.clone() {
+        let length = at + 1 - start;
+        if length >= CHUNK_MAX || (length >= CHUNK_MIN && ends_chunk(&names[at])) {
+            chunks.push(Chunk::new(names, start..at + 1));
+            start = at + 1;
+        }
+    }
+    start..entries.end
+}
+
+/// What a piece is called inside a chunk's name: itself, with hashes where it is written with numbers.
+fn piece_name(piece: &Piece) -> Vec<u8> {
+    let mut names = Vec::new();
+    let mut number = |part: &PartHash| {
+        names.extend_from_slice(&part.0);
+        Ok::<_, Infallible>(0)
+    };
+    let mut writer = Writer::new(&mut number);
+    let Ok(()) = writer.piece(piece);
+    let mut bytes = writer.out;
+    bytes.extend_from_slice(&names);
+    bytes
+}
+
+/// Whether a boundary follows this entry: a property of its bytes alone (FNV-1a, folded).
+fn ends_chunk(entry: &[u8]) -> bool {
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    for byte in entry {
+        hash = (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    (hash ^ (hash >> 32)) & ((1 << CUT_BITS) - 1) == 0
+}
