@@ -1,4 +1,5 @@
-//! What recording costs: turns per second, and how that changes as the store grows.
+//! What recording costs on SQLite: turns per second, and how that changes as the store grows.
+//! `cargo bench -p ropewalk-store --bench store -- --turns 1000000` fills a store of a million.
 
 #![allow(
     clippy::print_stdout,
@@ -6,23 +7,19 @@
     reason = "a benchmark prints and may fail"
 )]
 
+mod measure;
+
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use ropewalk_store::facts::{Micros, NewExchange, OwnerId};
+use measure::{BATCH, growth, side_by_side};
 use ropewalk_store::sqlite::{Options, Sqlite};
-use ropewalk_store::store::{Questions, Store};
-use ropewalk_testkit::turns::Turns;
 
-const BATCH: usize = 64;
+/// At once.
+const RECORDERS: usize = 4;
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
-    let number = |name: &str, default: u64| {
-        let at = arguments.iter().position(|argument| argument == name);
-        at.map_or(default, |at| arguments[at + 1].parse().unwrap())
-    };
-    let turns = number("--turns", 100_000);
+    let turns = measure::argument("--turns", 100_000);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -34,8 +31,12 @@ fn main() {
     });
     for milliseconds in [0, 5] {
         with_store(Duration::from_millis(milliseconds), |store| {
-            let rate = runtime.block_on(side_by_side(store, turns / 2));
-            println!("{WRITERS} recorders side by side, fsync slower by {milliseconds} ms: {rate:.0}/s (goal 8000)");
+            let found = runtime.block_on(side_by_side(&store, &["bench"; RECORDERS], turns / 2));
+            println!(
+                "{RECORDERS} recorders side by side, fsync slower by {milliseconds} ms: {:.0}/s (goal 8000), \
+                 {:.0} µs of CPU a turn",
+                found.turns_per_second, found.cpu_us_per_turn
+            );
             turns / 2
         });
     }
@@ -56,77 +57,4 @@ fn with_store(commit_delay: Duration, run: impl FnOnce(Arc<Sqlite>) -> u64) {
         .map(|file| file.unwrap().metadata().unwrap().len())
         .sum();
     println!("{} bytes a turn on disk\n", size / turns);
-}
-
-/// Recorders at once: what group commit is for.
-const WRITERS: u64 = 4;
-
-async fn side_by_side(store: Arc<Sqlite>, turns: u64) -> f64 {
-    let owner = store.owner("bench").await.unwrap();
-    let batches: Vec<Vec<Vec<NewExchange>>> = (0..WRITERS)
-        .map(|writer| {
-            let mut source = Turns::new(writer + 10, 200, 20).named(writer);
-            (0..turns / WRITERS / BATCH as u64)
-                .map(|_| source.batch(BATCH))
-                .collect()
-        })
-        .collect();
-    let start = Instant::now();
-    let mut writers = tokio::task::JoinSet::new();
-    for batches in batches {
-        let store = Arc::clone(&store);
-        writers.spawn(async move {
-            let mut recorded = 0;
-            for batch in batches {
-                recorded += store.record(owner, batch).await.unwrap().len();
-            }
-            recorded
-        });
-    }
-    let recorded: usize = writers.join_all().await.into_iter().sum();
-    recorded as f64 / start.elapsed().as_secs_f64()
-}
-
-async fn growth(store: &impl Store, turns: u64) {
-    let owner = store.owner("bench").await.unwrap();
-    let mut source = Turns::new(1, 200, 20);
-    let mut done = 0;
-    while done < turns {
-        let mark = (turns / 10).max(1);
-        let upto = (done + mark).min(turns);
-        let mut times = Vec::new();
-        while done < upto {
-            let batch = source.batch(BATCH);
-            let start = Instant::now();
-            store.record(owner, batch).await.unwrap();
-            times.push(start.elapsed());
-            done += BATCH as u64;
-        }
-        let total: Duration = times.iter().sum();
-        let rate = times.len() as f64 * BATCH as f64 / total.as_secs_f64();
-        let per_turn = median(&mut times).as_secs_f64() * 1e6 / BATCH as f64;
-        let look_up = look_ups(store, owner, &mut source).await;
-        println!("{done:>9} turns: {rate:>7.0}/s, {per_turn:>6.1} µs a turn (p50), {look_up:>6.1} µs a look-up (p50)");
-    }
-}
-
-async fn look_ups(store: &impl Store, owner: OwnerId, source: &mut Turns) -> f64 {
-    let mut times = Vec::new();
-    for _ in 0..200 {
-        let questions = Questions {
-            chains: vec![source.chain_to_look_up()],
-            keys: Vec::new(),
-            limit: 4,
-        };
-        let start = Instant::now();
-        let answers = store.look_up(owner, questions, Micros::MAX).await.unwrap();
-        times.push(start.elapsed());
-        assert!(answers.deepest.len() == 1);
-    }
-    median(&mut times).as_secs_f64() * 1e6
-}
-
-fn median(times: &mut [Duration]) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }

@@ -7,6 +7,7 @@ use ropewalk_core::hash::{NodeHash, ValueHash};
 use ropewalk_core::model::Usage;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
+use ropewalk_core::rope::Layout;
 
 /// A moment: microseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -33,6 +34,8 @@ pub struct Position(pub i64);
 pub trait Recipe: fmt::Debug + Send + Sync {
     /// The whole recipe.
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a>;
+    /// Where the next turn's recipe will differ, so that both can share what lies around.
+    fn layout(&self) -> Layout;
     /// The parts that may be new. The store must have all others that the recipe names.
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a>;
 }
@@ -157,10 +160,16 @@ pub enum KeyKind {
     Anchor,
     /// Any hash of [`HashKind`], filled up with zeros to 32 bytes. The store makes these keys itself.
     Hash,
+    /// The first prompt of a request that no answer stands in: what a spawning call, late or early, is compared with.
+    Opening,
+    /// A tool call whose result this request brings first.
+    CallResult,
+    /// A provider's id of an answer or item that this request goes on from.
+    Reference,
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 7] = [
+    pub const ALL: [KeyKind; 10] = [
         KeyKind::SpawnPrompt,
         KeyKind::Summary,
         KeyKind::Session,
@@ -168,18 +177,41 @@ impl KeyKind {
         KeyKind::Item,
         KeyKind::Anchor,
         KeyKind::Hash,
+        KeyKind::Opening,
+        KeyKind::CallResult,
+        KeyKind::Reference,
     ];
 
     /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
     pub fn is_of_answer(self) -> bool {
         match self {
             KeyKind::SpawnPrompt | KeyKind::Summary | KeyKind::Item | KeyKind::Anchor => true,
-            KeyKind::Session | KeyKind::Agent | KeyKind::Hash => false,
+            KeyKind::Session
+            | KeyKind::Agent
+            | KeyKind::Hash
+            | KeyKind::Opening
+            | KeyKind::CallResult
+            | KeyKind::Reference => false,
+        }
+    }
+
+    /// The same from turn to turn: stored once, not with every exchange. A hash is of the context where its [`HashKind`] is.
+    pub fn is_of_context(self) -> bool {
+        match self {
+            KeyKind::Session | KeyKind::Agent => true,
+            KeyKind::SpawnPrompt
+            | KeyKind::Summary
+            | KeyKind::Item
+            | KeyKind::Anchor
+            | KeyKind::Hash
+            | KeyKind::Opening
+            | KeyKind::CallResult
+            | KeyKind::Reference => false,
         }
     }
 
     /// Stable across versions: it is stored.
-    pub(crate) fn code(self) -> u8 {
+    pub(crate) const fn code(self) -> u8 {
         match self {
             KeyKind::SpawnPrompt => 0,
             KeyKind::Summary => 1,
@@ -188,6 +220,9 @@ impl KeyKind {
             KeyKind::Item => 4,
             KeyKind::Anchor => 5,
             KeyKind::Hash => 6,
+            KeyKind::Opening => 7,
+            KeyKind::CallResult => 8,
+            KeyKind::Reference => 9,
         }
     }
 
@@ -219,7 +254,16 @@ impl Key {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SearchText {
     pub source: TextSource,
-    pub text: Arc<str>,
+    /// What was said in one breath, such as the strings of a tool's input: words of several are found together. A string that
+    /// is a part of the body costs a store nothing.
+    pub strings: Vec<Arc<str>>,
+}
+
+impl SearchText {
+    /// The strings, one a line.
+    pub fn text(&self) -> String {
+        self.strings.join("\n")
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -263,6 +307,21 @@ pub struct Provenance {
     pub aliases: Vec<String>,
 }
 
+/// A call in an answer that starts an agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Spawn {
+    /// Which of the answer's spawning calls it is.
+    pub index: u32,
+    /// The provider's id of the call.
+    pub call: Option<String>,
+    /// Whom it asks for.
+    pub name: Option<String>,
+    /// SHA-256 of the normalised prompt, as in [`KeyKind::SpawnPrompt`].
+    pub prompt: Option<[u8; 32]>,
+    /// When the call was complete in the stream, else when the answer ended.
+    pub at: Micros,
+}
+
 /// One exchange, or the end of one that was recorded without it.
 #[derive(Debug, Clone)]
 pub struct NewExchange {
@@ -293,6 +352,8 @@ pub struct NewExchange {
     pub cost_is_estimate: bool,
     pub request: Body,
     pub response: Option<Body>,
+    /// The agents that the answer starts.
+    pub spawns: Vec<Spawn>,
     /// What only this exchange says in words, for search.
     pub texts: Vec<SearchText>,
     /// Everything else that is kept and shown but never looked up by: method, path, headers, hints. JSON.

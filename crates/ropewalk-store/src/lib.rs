@@ -4,16 +4,23 @@
 //! conformance suite. Callers hand in finished values ([`NewExchange`]): the store reads no clock, makes no id
 //! and decides no link.
 //!
-//! Read [`facts`] first (what is stored), then [`store`] (what can be asked), then an engine: [`sqlite`] or [`postgres`].
+//! Read [`facts`] first (what is stored), [`derived`] (what linking concludes from it), then [`store`] (what can be asked),
+//! then an engine: [`sqlite`] or [`postgres`].
 
+mod chain_search;
 pub mod codec;
+pub mod derived;
 pub mod facts;
+pub mod hash_prefix;
 mod packed;
+mod parent_cycles;
 pub mod postgres;
 pub mod sqlite;
 pub mod store;
+mod training;
 
 pub use facts::{Micros, NewExchange, OwnerId};
+pub use hash_prefix::HashPrefix;
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
 pub use store::{Store, StoreError};

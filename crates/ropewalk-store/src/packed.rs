@@ -5,6 +5,7 @@ use ropewalk_core::leb128;
 use ropewalk_core::model::Usage;
 use ropewalk_core::rope::Rope;
 
+use crate::derived::LinkKind;
 use crate::facts::{HashKind, Key, KeyKind, Provenance, Status, TextSource};
 use crate::store::{Result, StoreError};
 
@@ -57,6 +58,16 @@ pub(crate) fn source_of(code: i16) -> Result<TextSource> {
     let place = usize::try_from(code).ok();
     let source = place.and_then(|place| TextSource::ALL.get(place)).copied();
     source.ok_or_else(|| StoreError::Damaged("a text has an unknown source".to_owned()))
+}
+
+pub(crate) fn link_kind_code(kind: LinkKind) -> i16 {
+    i16::from(place_in(&LinkKind::ALL, kind))
+}
+
+pub(crate) fn link_kind_of(code: i16) -> Result<LinkKind> {
+    let place = usize::try_from(code).ok();
+    let kind = place.and_then(|place| LinkKind::ALL.get(place)).copied();
+    kind.ok_or_else(|| StoreError::Damaged("a link has an unknown kind".to_owned()))
 }
 
 pub(crate) fn write_keys(keys: &[Key]) -> Vec<u8> {
@@ -189,6 +200,6 @@ mod tests {
         assert!(read_hashes(&[0, 9, 1]).is_err());
         assert!(read_keys(&[1, 2, 3]).is_err());
         assert!(read_usage(&[0x80]).is_err());
-        assert!(status_of(99).is_err() && source_of(-1).is_err());
+        assert!(status_of(99).is_err() && source_of(-1).is_err() && link_kind_of(4).is_err());
     }
 }

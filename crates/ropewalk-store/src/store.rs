@@ -5,12 +5,17 @@ use std::future::Future;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::Usage;
 
+use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{
-    ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Provenance, Status, TextSource,
+    ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Provenance, Spawn, Status, TextSource,
 };
+use crate::hash_prefix::HashPrefix;
 
 /// Most exchanges that one page or one look-up gives.
 pub const PAGE_MAX: usize = 1_000;
+
+/// Most branches of one conversation that are given: a conversation is linked and shown with all of them.
+pub const BRANCHES_MAX: usize = 100_000;
 
 /// Longest id of an exchange, in bytes.
 pub const ID_MAX: usize = 512;
@@ -37,6 +42,10 @@ pub enum StoreError {
     NotCommitted,
     #[error("no such owner")]
     NoOwner,
+    #[error("no such exchange")]
+    NoExchange,
+    #[error("the request has {depth} blocks; {limit} is the most")]
+    ChainTooLong { depth: u64, limit: usize },
     #[error("the store has stopped")]
     Stopped,
     #[error("{what}")]
@@ -67,12 +76,36 @@ pub struct Recorded {
     pub outcome: Outcome,
 }
 
+/// A question with its own time, so that a batch of exchanges of different times asks in one go. A time later than the
+/// look-up's own counts as the look-up's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Asked<T> {
+    pub what: T,
+    pub as_of: Micros,
+}
+
+impl<T> Asked<T> {
+    /// At the look-up's own time.
+    pub fn of(what: T) -> Self {
+        Asked {
+            what,
+            as_of: Micros::MAX,
+        }
+    }
+}
+
 /// What linking asks, in one go.
 #[derive(Debug, Clone, Default)]
 pub struct Questions {
     /// Chains to find the deepest known node of, each from its first node to its last.
     pub chains: Vec<Vec<NodeHash>>,
-    pub keys: Vec<Key>,
+    /// Nodes to find the exchanges of that end there.
+    pub nodes: Vec<Asked<NodeHash>>,
+    pub keys: Vec<Asked<Key>>,
+    /// Exchanges to give the spawning calls of.
+    pub spawns_of: Vec<ExchangeNumber>,
+    /// Times to give the spawning calls of: those with `first <= at <= last`.
+    pub spawns_between: Vec<(Micros, Micros)>,
     /// How many exchanges to give per key and node, newest first.
     pub limit: usize,
 }
@@ -81,8 +114,14 @@ pub struct Questions {
 pub struct Answers {
     /// For each chain: the deepest known node, if any.
     pub deepest: Vec<Option<KnownNode>>,
+    /// For each node: what is known of it. Its `index` is the question's.
+    pub nodes: Vec<Option<KnownNode>>,
     /// For each key: the exchanges that have it, newest first.
     pub exchanges: Vec<Vec<ExchangeNumber>>,
+    /// For each of `spawns_of`, in the order of their index.
+    pub spawns_of: Vec<Vec<Spawn>>,
+    /// For each of `spawns_between`, in the order of (at, exchange, index), as many as a page holds.
+    pub spawns_between: Vec<Vec<(ExchangeNumber, Spawn)>>,
 }
 
 /// A node that lies in recorded traffic.
@@ -121,6 +160,8 @@ pub struct ExchangeRow {
     pub agent: Option<String>,
     pub project: Option<String>,
     pub input_node: NodeHash,
+    /// How many blocks the request's chain has.
+    pub depth: u32,
     /// Only of a complete answer.
     pub output_node: Option<NodeHash>,
     pub hashes: Vec<(HashKind, Vec<u8>)>,
@@ -195,6 +236,16 @@ pub struct SearchLag {
     pub waiting: u64,
 }
 
+/// What has a name that begins with some digits.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Beginning {
+    /// Ids of conversations, those that they had before included.
+    pub conversations: Vec<[u8; 16]>,
+    pub nodes: Vec<NodeHash>,
+    /// Exchanges with such a hash.
+    pub exchanges: Vec<ExchangeNumber>,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Stats {
     pub exchanges: u64,
@@ -237,6 +288,12 @@ pub trait Store: Send + Sync {
     /// The owner of that name, made on first use.
     fn owner(&self, name: &str) -> impl Future<Output = Result<OwnerId>> + Send;
 
+    /// The owner of that name, if there is one.
+    fn find_owner(&self, name: &str) -> impl Future<Output = Result<Option<OwnerId>>> + Send;
+
+    /// Owners in the order of their names, behind `after`, as many as a page holds.
+    fn owners(&self, after: Option<String>) -> impl Future<Output = Result<Vec<(OwnerId, String)>>> + Send;
+
     /// Stores exchanges, all or none. One that is there already changes nothing.
     fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> impl Future<Output = Result<Vec<Recorded>>> + Send;
 
@@ -262,6 +319,44 @@ pub trait Store: Send + Sync {
         exchange: ExchangeNumber,
         half: Half,
     ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
+
+    /// The nodes of an exchange's request, from its first to its last. An error for one that has more than `limit`.
+    fn chain(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        limit: usize,
+    ) -> impl Future<Output = Result<Vec<NodeHash>>> + Send;
+
+    /// How far linking has come.
+    fn link_state(&self, owner: OwnerId) -> impl Future<Output = Result<LinkState>> + Send;
+
+    /// Stores what linking concluded, all or nothing, under the lock that linking of this owner holds. `false` and no change
+    /// if somebody else saved since the state that the changes were made from: read again, decide again.
+    fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> impl Future<Output = Result<bool>> + Send;
+
+    fn links(&self, owner: OwnerId, which: Links) -> impl Future<Output = Result<Vec<LinkRow>>> + Send;
+
+    /// The branches of a conversation, in the order of their first exchanges, at most [`BRANCHES_MAX`].
+    fn branches(
+        &self,
+        owner: OwnerId,
+        conversation: ExchangeNumber,
+    ) -> impl Future<Output = Result<Vec<BranchRow>>> + Send;
+
+    fn conversations(
+        &self,
+        owner: OwnerId,
+        which: Conversations,
+    ) -> impl Future<Output = Result<Vec<ConversationRow>>> + Send;
+
+    /// What people may mean by the beginning of a hash: of each kind at most `limit`, in order.
+    fn beginning_with(
+        &self,
+        owner: OwnerId,
+        prefix: HashPrefix,
+        limit: usize,
+    ) -> impl Future<Output = Result<Beginning>> + Send;
 
     fn search(&self, owner: OwnerId, query: SearchQuery) -> impl Future<Output = Result<Vec<Hit>>> + Send;
 

@@ -5,12 +5,14 @@
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 
 use deadpool_postgres::Transaction;
 use ropewalk_core::hash::PartHash;
-use ropewalk_core::rope::{Rope, RopeTree, visit_parts};
+use ropewalk_core::rope::{ChunkName, Rope, RopeTree, Run, visit_parts, write_chunks};
+use tokio_postgres::Row;
 
-use super::problem::database;
+use super::problem::{damaged, database};
 use super::record::Taken;
 use super::{hash_of, query, sql};
 use crate::codec::Packer;
@@ -36,7 +38,7 @@ pub(super) struct Added {
 pub(super) struct Bodies<'b> {
     bodies: Vec<NewBody<'b>>,
     trees: Vec<RopeTree<'b>>,
-    chunks: HashMap<PartHash, i64>,
+    chunks: HashMap<ChunkName, i64>,
     parts: HashMap<PartHash, i64>,
     /// Per tree and level: the chunks that have to be written.
     unknown: Vec<Vec<Vec<usize>>>,
@@ -48,7 +50,7 @@ impl<'b> Bodies<'b> {
     pub(super) fn new(bodies: Vec<NewBody<'b>>) -> Self {
         let trees: Vec<_> = bodies
             .iter()
-            .map(|new| RopeTree::new(new.body.recipe.pieces()))
+            .map(|new| RopeTree::new(new.body.recipe.pieces(), new.body.recipe.layout()))
             .collect();
         let unknown = trees.iter().map(|tree| vec![Vec::new(); tree.levels()]).collect();
         Bodies {
@@ -75,8 +77,19 @@ impl<'b> Bodies<'b> {
     /// The stored root of a body, by its place.
     pub(super) fn rope(&self, place: usize) -> Result<Rope> {
         let tree = &self.trees[place];
-        let numbers = if tree.levels() == 0 { &self.parts } else { &self.chunks };
-        tree.write_root(&mut |name| number_in(numbers, name, self.bodies[place].id))
+        let written: Result<Vec<_>> = tree.runs().iter().map(|run| self.write_entries(place, run)).collect();
+        Ok(tree.root(&written?))
+    }
+
+    /// The entries of a root or of a chunk, as bytes.
+    fn write_entries(&self, place: usize, run: &Run) -> Result<Vec<u8>> {
+        let (tree, id) = (&self.trees[place], self.bodies[place].id);
+        let Some(below) = run.level.checked_sub(1) else {
+            return tree.write_pieces(run.entries.clone(), &mut |part| number_in(&self.parts, part, id));
+        };
+        let chunks = run.entries.clone();
+        let numbers = chunks.map(|chunk| number_in(&self.chunks, &tree.chunk_name(below, chunk), id));
+        Ok(write_chunks(&numbers.collect::<Result<Vec<_>>>()?))
     }
 
     /// Finds out what is known. Takes no locks.
@@ -86,19 +99,26 @@ impl<'b> Bodies<'b> {
         let mut asked: Vec<Vec<usize>> = vec![Vec::new(); self.trees.len()];
         for level in (0..deepest).rev() {
             for (tree, asked) in self.trees.iter().zip(&mut asked) {
-                if tree.levels() == level + 1 {
-                    *asked = (0..tree.chunk_count(level)).collect();
-                }
+                let in_root = tree.runs().iter().filter(|run| run.level == level + 1);
+                asked.extend(in_root.flat_map(|run| run.entries.clone()));
             }
             let names = self.names_of(level, &asked);
-            find_into(transaction, sql::FIND_CHUNKS, owner, &names, &mut self.chunks).await?;
+            find_into(
+                transaction,
+                sql::FIND_CHUNKS,
+                owner,
+                &names,
+                chunk_name,
+                &mut self.chunks,
+            )
+            .await?;
             for (place, asked) in asked.iter_mut().enumerate() {
                 *asked = self.look_into(place, level, std::mem::take(asked));
             }
         }
         let wanted = self.wanted_parts();
         let names: Vec<&[u8]> = wanted.keys().map(|part| part.0.as_slice()).collect();
-        find_into(transaction, sql::FIND_PARTS, owner, &names, &mut self.parts).await?;
+        find_into(transaction, sql::FIND_PARTS, owner, &names, part_name, &mut self.parts).await?;
         self.missing = wanted
             .into_iter()
             .filter(|(part, _)| !self.parts.contains_key(part))
@@ -107,7 +127,7 @@ impl<'b> Bodies<'b> {
     }
 
     fn names_of(&self, level: usize, asked: &[Vec<usize>]) -> Vec<Vec<u8>> {
-        let names: BTreeSet<PartHash> = self
+        let names: BTreeSet<ChunkName> = self
             .trees
             .iter()
             .zip(asked)
@@ -124,7 +144,10 @@ impl<'b> Bodies<'b> {
         }
         let is_unknown = |chunk: &usize| !self.chunks.contains_key(&tree.chunk_name(level, *chunk));
         let unknown: Vec<usize> = asked.into_iter().filter(is_unknown).collect();
-        let below = unknown.iter().flat_map(|chunk| tree.entries(level, *chunk)).collect();
+        let below = unknown
+            .iter()
+            .flat_map(|chunk| tree.inside(level, *chunk).entries)
+            .collect();
         self.unknown[place][level] = unknown;
         below
     }
@@ -133,16 +156,14 @@ impl<'b> Bodies<'b> {
     fn wanted_parts(&self) -> BTreeMap<PartHash, usize> {
         let mut wanted = BTreeMap::new();
         for (place, tree) in self.trees.iter().enumerate() {
-            let Some(leaves) = self.unknown[place].first() else {
-                let mut want = |part: &PartHash| {
+            let in_root = tree.runs().iter().filter(|run| run.level == 0);
+            let in_root = in_root.flat_map(|run| run.entries.clone());
+            let leaves = self.unknown[place].first().into_iter().flatten();
+            let in_leaves = leaves.flat_map(|leaf| tree.inside(0, *leaf).entries);
+            for piece in in_root.chain(in_leaves) {
+                visit_parts(tree.piece(piece), &mut |part| {
                     wanted.insert(*part, place);
-                };
-                let pieces = self.bodies[place].body.recipe.pieces();
-                pieces.for_each(|piece| visit_parts(piece, &mut want));
-                continue;
-            };
-            for piece in leaves.iter().flat_map(|leaf| tree.entries(0, *leaf)) {
-                wanted.extend(tree.parts(piece).into_iter().map(|part| (part, place)));
+                });
             }
         }
         wanted
@@ -200,8 +221,10 @@ impl<'b> Bodies<'b> {
                 added.stored_bytes += rows.bytes[at].len() as i64;
             }
         }
-        self.find_others(transaction, owner, sql::FIND_PARTS, rows.hashes)
-            .await?;
+        // Those that were not inserted, another writer has just committed.
+        let mut others = rows.hashes;
+        others.retain(|hash| !self.parts.contains_key(&part_hash(hash)));
+        find_into(transaction, sql::FIND_PARTS, owner, &others, part_name, &mut self.parts).await?;
         Ok(added)
     }
 
@@ -243,43 +266,36 @@ impl<'b> Bodies<'b> {
     ) -> Result<()> {
         let mut rows = BTreeMap::new();
         for (place, tree) in self.trees.iter().enumerate() {
-            let below = if level == 0 { &self.parts } else { &self.chunks };
             for chunk in self.unknown[place].get(level).into_iter().flatten() {
                 let name = tree.chunk_name(level, *chunk);
                 if let Entry::Vacant(row) = rows.entry(name) {
-                    let id = self.bodies[place].id;
-                    row.insert(tree.write_chunk(level, *chunk, &mut |part| number_in(below, part, id))?);
+                    row.insert(self.write_entries(place, &tree.inside(level, *chunk))?);
                 }
             }
         }
         if rows.is_empty() {
             return Ok(());
         }
-        let hashes: Vec<Vec<u8>> = rows.keys().map(|name| name.0.to_vec()).collect();
+        let names: Vec<ChunkName> = rows.keys().copied().collect();
+        let hashes: Vec<&[u8]> = names.iter().map(|name| &name.0[..]).collect();
         let new_numbers: Vec<i64> = rows.keys().map(|_| numbers.next()).collect();
         let bytes: Vec<Vec<u8>> = rows.into_values().collect();
         let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&owner.0, &hashes, &new_numbers, &bytes];
         for row in query(transaction, sql::INSERT_CHUNKS, &values).await? {
-            self.chunks.insert(PartHash(hash_of(&row, 0)?), row.get(1));
+            self.chunks.insert(chunk_name(&row)?, row.get(1));
         }
-        self.find_others(transaction, owner, sql::FIND_CHUNKS, hashes).await
-    }
-
-    /// Reads the numbers of rows that were not inserted because another writer has just committed them.
-    async fn find_others(
-        &mut self,
-        transaction: &Transaction<'_>,
-        owner: OwnerId,
-        find: &'static str,
-        mut hashes: Vec<Vec<u8>>,
-    ) -> Result<()> {
-        let known = if find == sql::FIND_PARTS {
-            &mut self.parts
-        } else {
-            &mut self.chunks
-        };
-        hashes.retain(|hash| !known.contains_key(&part_hash(hash)));
-        find_into(transaction, find, owner, &hashes, known).await
+        let mut others = names;
+        others.retain(|name| !self.chunks.contains_key(name));
+        let hashes: Vec<&[u8]> = others.iter().map(|name| &name.0[..]).collect();
+        find_into(
+            transaction,
+            sql::FIND_CHUNKS,
+            owner,
+            &hashes,
+            chunk_name,
+            &mut self.chunks,
+        )
+        .await
     }
 }
 
@@ -296,23 +312,34 @@ fn part_hash(bytes: &[u8]) -> PartHash {
     PartHash(bytes.try_into().unwrap_or_default())
 }
 
-fn number_in(numbers: &HashMap<PartHash, i64>, name: &PartHash, id: &str) -> Result<u64> {
+fn part_name(row: &Row) -> Result<PartHash> {
+    hash_of(row, 0).map(PartHash)
+}
+
+fn chunk_name(row: &Row) -> Result<ChunkName> {
+    let name: &[u8] = row.get(0);
+    let name = name.try_into().map_err(|_| damaged("a chunk has no name"))?;
+    Ok(ChunkName(name))
+}
+
+fn number_in<N: Eq + Hash>(numbers: &HashMap<N, i64>, name: &N, id: &str) -> Result<u64> {
     let number = numbers.get(name).and_then(|number| u64::try_from(*number).ok());
     number.ok_or_else(|| StoreError::MissingPart { id: id.to_owned() })
 }
 
-async fn find_into<H: AsRef<[u8]> + tokio_postgres::types::ToSql + Sync>(
+async fn find_into<N: Eq + Hash, H: AsRef<[u8]> + tokio_postgres::types::ToSql + Sync>(
     transaction: &Transaction<'_>,
     find: &'static str,
     owner: OwnerId,
     hashes: &Vec<H>,
-    known: &mut HashMap<PartHash, i64>,
+    name: fn(&Row) -> Result<N>,
+    known: &mut HashMap<N, i64>,
 ) -> Result<()> {
     if hashes.is_empty() {
         return Ok(());
     }
     for row in query(transaction, find, &[&owner.0, hashes]).await? {
-        known.insert(PartHash(hash_of(&row, 0)?), row.get(1));
+        known.insert(name(&row)?, row.get(1));
     }
     Ok(())
 }

@@ -5,18 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use deadpool_postgres::{Client, GenericClient};
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::recipe::{self, PartSource, Piece};
-use ropewalk_core::rope::{self, PartNumber, Rope, RopeError, RopeSource};
+use ropewalk_core::rope::{self, ChunkNumber, PartNumber, Rope, RopeError, RopeSource, StoredRun};
 use tokio_postgres::Row;
 
-use super::packed::read_numbers;
 use super::problem::damaged;
 use super::{hash_of, query, sql, unsigned};
 use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId};
 use crate::store::{Half, Result};
-
-/// Deepest tree that is read; a chunk has at least six entries, so no body needs as many levels.
-const LEVELS_MAX: i16 = 24;
 
 /// Rows read by one statement.
 const ROWS_MAX: usize = 1_000;
@@ -47,23 +43,26 @@ pub(super) async fn body(
 pub(super) struct StoredBody {
     sha256: [u8; 32],
     length: u64,
-    pub(super) levels: i16,
-    pub(super) root: Vec<u8>,
+    pub(super) rope: Rope,
 }
 
 impl StoredBody {
     /// From four columns in a row: hash, length, levels, root.
     pub(super) fn read(row: &Row, first: usize) -> Result<Self> {
-        let levels = row.get(first + 2);
-        if !(0..=LEVELS_MAX).contains(&levels) {
-            return Err(damaged("a recipe has more levels than there can be"));
-        }
+        let levels = u8::try_from(row.get::<_, i16>(first + 2));
+        let levels = levels.map_err(|_| damaged("a recipe has more levels than there can be"))?;
         Ok(StoredBody {
             sha256: hash_of(row, first)?,
             length: unsigned(row.get(first + 1)),
-            levels,
-            root: row.get(first + 3),
+            rope: Rope {
+                levels,
+                root: row.get(first + 3),
+            },
         })
+    }
+
+    pub(super) fn runs(&self) -> Result<Vec<StoredRun>> {
+        self.rope.runs().ok_or_else(|| damaged("a recipe cannot be read"))
     }
 
     /// Puts the body together and proves that it is the recorded one.
@@ -79,19 +78,41 @@ impl StoredBody {
     }
 }
 
-/// The bytes of a recipe's pieces, fetched level by level, each level in one go.
-async fn leaves(client: &impl GenericClient, owner: OwnerId, stored: &StoredBody) -> Result<Vec<u8>> {
-    let mut bytes = stored.root.clone();
-    for _ in 0..stored.levels {
-        let numbers = read_numbers(&bytes)?;
-        let chunks = chunks(client, owner, &numbers).await?;
-        bytes = Vec::new();
-        for number in &numbers {
-            let chunk = chunks.get(number);
-            bytes.extend_from_slice(chunk.ok_or_else(|| damaged(format!("chunk {number} is not there")))?);
+/// A recipe's pieces as bytes, fetched level by level, each level in one go.
+async fn leaves(client: &impl GenericClient, owner: OwnerId, stored: &StoredBody) -> Result<Vec<Vec<u8>>> {
+    let mut runs = stored.runs()?;
+    for level in (1..=stored.rope.levels).rev() {
+        let mut numbers = Vec::new();
+        for run in runs.iter().filter(|run| run.level == level) {
+            numbers.extend(chunks_of(run)?);
+        }
+        let found = chunks(client, owner, &numbers).await?;
+        for run in runs.iter_mut().filter(|run| run.level == level) {
+            *run = lowered(level, &chunks_of(run)?, &found)?;
         }
     }
-    Ok(bytes)
+    Ok(runs.into_iter().flat_map(|run| run.entries).collect())
+}
+
+/// The chunks that a run lists.
+pub(super) fn chunks_of(run: &StoredRun) -> Result<Vec<i64>> {
+    let numbers = run.chunks().ok_or_else(|| damaged("a recipe cannot be read"))?;
+    let signed = numbers.into_iter().map(i64::try_from);
+    signed
+        .map(|number| number.map_err(|_| damaged("a recipe names a number that cannot be")))
+        .collect()
+}
+
+/// Chunks of a level as what they list.
+pub(super) fn lowered(level: u8, numbers: &[i64], found: &HashMap<i64, Vec<u8>>) -> Result<StoredRun> {
+    let missing = |number| damaged(format!("chunk {number} is not there"));
+    let entries = numbers
+        .iter()
+        .map(|number| found.get(number).cloned().ok_or_else(|| missing(number)));
+    Ok(StoredRun {
+        level: level - 1,
+        entries: entries.collect::<Result<_>>()?,
+    })
 }
 
 pub(super) async fn chunks(
@@ -110,12 +131,8 @@ pub(super) async fn chunks(
 
 /// The pieces of a recipe. Their parts are named by number instead of hash: nothing here needs the hash, and
 /// reading it would be one more question per part.
-pub(super) fn pieces(leaves: &[u8]) -> Result<Vec<Piece>> {
-    let rope = Rope {
-        levels: 0,
-        root: leaves.to_vec(),
-    };
-    rope::load(&rope, &mut ByNumber).map_err(|error| match error {
+pub(super) fn pieces(leaves: &[Vec<u8>]) -> Result<Vec<Piece>> {
+    rope::load_pieces(leaves, &mut ByNumber).map_err(|error| match error {
         RopeError::Damaged => damaged("a recipe cannot be read"),
         RopeError::Store(never) => match never {},
     })
@@ -130,8 +147,8 @@ impl RopeSource for ByNumber {
         Ok(name_of(number))
     }
 
-    /// A rope without levels has no chunks.
-    fn chunk(&mut self, _number: PartNumber) -> std::result::Result<Vec<u8>, Self::Error> {
+    /// Pieces alone have no chunks.
+    fn chunk(&mut self, _number: ChunkNumber) -> std::result::Result<Vec<u8>, Self::Error> {
         Ok(Vec::new())
     }
 }
@@ -180,6 +197,10 @@ impl Parts {
             }
         }
         Ok(Parts(parts))
+    }
+
+    pub(super) fn into_bytes(self) -> Vec<Vec<u8>> {
+        self.0.into_values().collect()
     }
 
     pub(super) fn get(&self, number: i64) -> Option<&[u8]> {

@@ -6,16 +6,16 @@ use deadpool_postgres::{Client, Transaction};
 use ropewalk_core::hash::sha256;
 use tokio_postgres::{IsolationLevel, Row};
 
-use super::body::{Parts, StoredBody, chunks, learn_dictionaries, numbers_in, pieces, unpack};
-use super::packed::{read_numbers, unescape};
+use super::body::{Parts, StoredBody, chunks, chunks_of, learn_dictionaries, lowered, numbers_in, pieces, unpack};
+use super::packed::unescape;
 use super::problem::problem;
-use super::{hash_of, query, sql};
+use super::{hash_of, link_check, query, sql};
 use crate::codec::Unpacker;
 use crate::facts::OwnerId;
 use crate::store::{Depth, Finding, Result, Severity, StoreError};
 
 /// Findings of one rule that are told; more of the same help nobody.
-const FINDINGS_MAX: i64 = 100;
+pub(super) const FINDINGS_MAX: i64 = 100;
 
 /// Exchanges and parts looked at by one statement.
 const ROWS_MAX: i64 = 256;
@@ -86,9 +86,14 @@ pub(super) async fn check(client: &mut Client, owner: OwnerId, depth: Depth) -> 
     check.rules().await?;
     check.ropes(depth).await?;
     check.totals().await?;
+    check
+        .findings
+        .extend(link_check::check(&check.transaction, owner).await?);
     if depth == Depth::Data {
         check.parts().await?;
     }
+    // Ended here rather than by being dropped, which would only be told to the server with the connection's next use.
+    check.transaction.commit().await.map_err(problem)?;
     Ok(check.findings)
 }
 
@@ -97,7 +102,7 @@ struct Check<'c> {
     owner: OwnerId,
     findings: Vec<Finding>,
     /// Chunks with their level that were seen to resolve, and parts that are there: each is looked at once.
-    sound_chunks: HashSet<(i64, i16)>,
+    sound_chunks: HashSet<(i64, u8)>,
     sound_parts: HashSet<i64>,
     unpacker: Unpacker,
 }
@@ -154,21 +159,21 @@ impl Check<'_> {
 
     async fn try_body(&mut self, row: &Row, column: usize, depth: Depth) -> Result<()> {
         let stored = StoredBody::read(row, column)?;
-        let mut bytes = stored.root.clone();
-        for level in (0..stored.levels).rev() {
-            let mut numbers = read_numbers(&bytes)?;
-            if depth == Depth::Structure {
-                numbers.retain(|number| !self.sound_chunks.contains(&(*number, level)));
+        let mut leaves = Vec::new();
+        for mut run in stored.runs()? {
+            for level in (1..=run.level).rev() {
+                let mut numbers = chunks_of(&run)?;
+                if depth == Depth::Structure {
+                    numbers.retain(|number| !self.sound_chunks.contains(&(*number, level)));
+                }
+                let found = chunks(&self.transaction, self.owner, &numbers).await?;
+                run = lowered(level, &numbers, &found)?;
+                self.sound_chunks
+                    .extend(numbers.into_iter().map(|number| (number, level)));
             }
-            let found = chunks(&self.transaction, self.owner, &numbers).await?;
-            bytes = Vec::new();
-            for number in numbers {
-                let missing = || StoreError::Damaged(format!("chunk {number} is not there"));
-                bytes.extend_from_slice(found.get(&number).ok_or_else(missing)?);
-                self.sound_chunks.insert((number, level));
-            }
+            leaves.append(&mut run.entries);
         }
-        let pieces = pieces(&bytes)?;
+        let pieces = pieces(&leaves)?;
         let numbers = numbers_in(&pieces);
         self.parts_are_there(&numbers).await?;
         if depth == Depth::Data {

@@ -1,18 +1,23 @@
 //! The store on PostgreSQL.
 //!
 //! Read `migrations` first (what is kept), then `record` (how a batch gets in: `bodies`, `nodes`, `rows`), then
-//! `look_up`, `read`, `search` and `check` (how it comes out).
+//! `look_up`, `read`, `search` and `check` (how it comes out), `derived` (what linking stores and reads).
 //!
 //! Invariants:
 //! - Every statement is in `sql` and filters by owner.
 //! - A batch is one transaction. Locks are always taken in the same order: parts, chunks by level, nodes, each sorted by
 //!   hash, and the owner's row last, so that writers wait for each other but never in a circle.
+//! - Saving links takes the owner's row first and then only tables that recording does not touch.
 //! - Positions are given out under the owner's row lock, directly before the commit. The next writer of this owner gets its
 //!   positions after that commit, so positions follow commits; writers of other owners never meet this lock.
 
 mod bodies;
 mod body;
 mod check;
+mod derived;
+mod dictionaries;
+mod find;
+mod link_check;
 mod look_up;
 mod nodes;
 mod numbers;
@@ -23,23 +28,28 @@ mod record;
 mod rows;
 mod schema;
 mod search;
+mod spawns;
 mod sql;
+mod tls;
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use ropewalk_core::hash::NodeHash;
+use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{Config, NoTls, Row};
 
-use crate::codec::Packer;
+use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::hash_prefix::HashPrefix;
 use crate::store::{
-    Answers, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery, Selection,
-    Stats, Store, StoreError,
+    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
+    Selection, Stats, Store, StoreError,
 };
+use dictionaries::Dictionaries;
 use numbers::Numbers;
 use problem::{database, pool_problem, problem};
+use tls::Address;
 
 /// How to use a server.
 #[derive(Debug, Clone)]
@@ -71,8 +81,7 @@ impl Default for Options {
 pub struct Postgres {
     pool: Pool,
     numbers: Numbers,
-    /// Making one costs more than compressing a batch with it.
-    packers: Mutex<Vec<Packer>>,
+    dictionaries: Dictionaries,
 }
 
 impl Postgres {
@@ -89,7 +98,7 @@ impl Postgres {
         Ok(Postgres {
             pool,
             numbers: Numbers::default(),
-            packers: Mutex::default(),
+            dictionaries: Dictionaries::new(options.connections_max),
         })
     }
 
@@ -100,29 +109,12 @@ impl Postgres {
         }
         Ok(client)
     }
-
-    fn packer(&self) -> Result<Packer> {
-        let kept = self.packers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        match kept {
-            Some(packer) => Ok(packer),
-            None => Packer::new().map_err(|error| database("the compressor cannot be started", error)),
-        }
-    }
-
-    /// No more are kept than there are connections, since each batch holds one of either.
-    fn keep_packer(&self, packer: Packer) {
-        let mut packers = self.packers.lock().unwrap_or_else(PoisonError::into_inner);
-        if packers.len() < self.pool.status().max_size {
-            packers.push(packer);
-        }
-    }
 }
 
 fn pool(url: &str, options: &Options) -> Result<Pool> {
-    // The address may hold a password, so no message repeats it.
-    let mut config: Config = url
-        .parse()
-        .map_err(|error| database("the address of the PostgreSQL server cannot be read", error))?;
+    let address = Address::parse(url)?;
+    let connector = address.connector()?;
+    let mut config = address.config;
     config.connect_timeout(options.connect_timeout);
     if config.get_application_name().is_none() {
         config.application_name("ropewalk");
@@ -132,7 +124,7 @@ fn pool(url: &str, options: &Options) -> Result<Pool> {
     let manager = ManagerConfig {
         recycling_method: RecyclingMethod::Fast,
     };
-    Pool::builder(Manager::from_config(config, NoTls, manager))
+    Pool::builder(Manager::from_config(config, connector, manager))
         .max_size(options.connections_max)
         .wait_timeout(Some(options.wait_timeout))
         .create_timeout(Some(options.connect_timeout))
@@ -163,9 +155,14 @@ const NEVER: [&str; 6] = [
 
 fn session_settings(given: &str, options: &Options) -> String {
     let timeout_ms = options.statement_timeout.as_millis();
-    let read_only = if options.read_only { "on" } else { "off" };
+    // A writer leaves it as it is: a database may be read-only by its own settings.
+    let read_only = if options.read_only {
+        " -c default_transaction_read_only=on"
+    } else {
+        ""
+    };
     let never: String = NEVER.iter().map(|way| format!(" -c enable_{way}=off")).collect();
-    format!("{given}{never} -c jit=off -c statement_timeout={timeout_ms} -c default_transaction_read_only={read_only}")
+    format!("{given}{never} -c jit=off -c statement_timeout={timeout_ms}{read_only}")
 }
 
 /// Runs a statement that is prepared once per connection.
@@ -196,6 +193,14 @@ impl Store for Postgres {
         record::owner(self, name).await
     }
 
+    async fn find_owner(&self, name: &str) -> Result<Option<OwnerId>> {
+        find::owner(&self.client().await?, name).await
+    }
+
+    async fn owners(&self, after: Option<String>) -> Result<Vec<(OwnerId, String)>> {
+        find::owners(&self.client().await?, after.as_deref()).await
+    }
+
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         record::record(self, owner, &batch).await
     }
@@ -210,6 +215,34 @@ impl Store for Postgres {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         body::body(&self.client().await?, owner, exchange, half).await
+    }
+
+    async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
+        nodes::chain(&self.client().await?, owner, exchange, limit).await
+    }
+
+    async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
+        derived::state(&self.client().await?, owner).await
+    }
+
+    async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
+        derived::save(self, owner, &changes).await
+    }
+
+    async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
+        derived::links(&self.client().await?, owner, which).await
+    }
+
+    async fn branches(&self, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {
+        derived::branches(&self.client().await?, owner, conversation).await
+    }
+
+    async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
+        derived::conversations(&self.client().await?, owner, which).await
+    }
+
+    async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
+        find::beginning_with(&self.client().await?, owner, &prefix, limit).await
     }
 
     async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {

@@ -1,20 +1,22 @@
 //! Chains: how much of one is known, and storing the rest.
 //!
-//! Stored nodes are closed under taking the parent, and so are those seen up to any moment: a parent is never seen later
-//! than its child. So the last known node of a chain is found from its end, in few questions of few hashes each.
+//! Invariant: a parent is never seen later than its child, so what was seen up to any moment is closed under taking the
+//! parent, as `chain_search` needs it.
 
 use std::collections::{BTreeMap, HashMap};
 
 use deadpool_postgres::{GenericClient, Transaction};
 use ropewalk_core::hash::NodeHash;
 
+use super::problem::damaged;
 use super::rows::Row;
-use super::{hash_of, query, sql};
-use crate::facts::{Link, Micros, OwnerId};
-use crate::store::Result;
+use super::{hash_of, query, sql, unsigned};
+use crate::chain_search::ChainSearch;
+use crate::facts::{ExchangeNumber, Link, Micros, OwnerId};
+use crate::store::{Result, StoreError};
 
-/// Hashes asked per chain and question. Most requests match within the last few nodes.
-const PROBES: usize = 4;
+/// Hashes asked per chain and question: a question costs a round trip, a few more hashes in it next to nothing.
+const PROBES_MAX: usize = 4;
 
 /// What is known of a node.
 #[derive(Debug, Clone, Copy)]
@@ -30,15 +32,16 @@ pub(super) async fn deepest_known(
     chains: &[&[NodeHash]],
     as_of: Micros,
 ) -> Result<Vec<Option<(usize, Seen)>>> {
-    let mut searches: Vec<Search> = chains.iter().map(|chain| Search::new(chain.len())).collect();
+    let search = |chain: &&[NodeHash]| ChainSearch::new(chain.len(), PROBES_MAX);
+    let mut searches: Vec<ChainSearch<Seen>> = chains.iter().map(search).collect();
     loop {
-        let probes: Vec<Vec<usize>> = searches.iter_mut().map(Search::next_probes).collect();
+        let probes: Vec<Vec<usize>> = searches.iter_mut().map(ChainSearch::next_probes).collect();
         let places = chains.iter().zip(&probes);
         let mut hashes: Vec<&[u8]> = places
             .flat_map(|(chain, probes)| probes.iter().map(|index| chain[*index].0.as_slice()))
             .collect();
         if hashes.is_empty() {
-            return Ok(searches.into_iter().map(|search| search.known).collect());
+            return Ok(searches.into_iter().map(ChainSearch::into_known).collect());
         }
         hashes.sort_unstable();
         hashes.dedup();
@@ -57,59 +60,26 @@ pub(super) async fn deepest_known(
     }
 }
 
-/// The search in one chain: everything up to `known` is known, everything from `unknown_from` on is not.
-#[derive(Debug)]
-struct Search {
-    known: Option<(usize, Seen)>,
-    unknown_from: usize,
-    /// How far before the end the next probe goes, while nothing known was met.
-    reach: usize,
-    length: usize,
-}
-
-impl Search {
-    fn new(length: usize) -> Self {
-        Search {
-            known: None,
-            unknown_from: length,
-            reach: 1,
-            length,
-        }
+/// The nodes of a request, first to last, without the one that all chains start from.
+pub(super) async fn chain(
+    client: &impl GenericClient,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    limit: usize,
+) -> Result<Vec<NodeHash>> {
+    let rows = query(client, sql::INPUT_NODE, &[&owner.0, &exchange.0]).await?;
+    let input = rows.first().ok_or(StoreError::NoExchange)?;
+    let length: i64 = input.get(1);
+    if unsigned(length) > limit as u64 {
+        let depth = unsigned(length);
+        return Err(StoreError::ChainTooLong { depth, limit });
     }
-
-    /// First the last few nodes, then in doubling steps towards the start, then evenly between known and unknown.
-    fn next_probes(&mut self) -> Vec<usize> {
-        let from = self.known.map_or(0, |(index, _)| index + 1);
-        let to = self.unknown_from;
-        if from >= to {
-            return Vec::new();
-        }
-        if to - from <= PROBES {
-            return (from..to).collect();
-        }
-        if self.known.is_some() {
-            let width = to - from;
-            return (1..=PROBES).map(|part| from + part * width / (PROBES + 1)).collect();
-        }
-        let mut probes = Vec::with_capacity(PROBES);
-        while probes.len() < PROBES && probes.last() != Some(&0) {
-            probes.push(self.length.saturating_sub(self.reach));
-            self.reach = if self.reach < PROBES {
-                self.reach + 1
-            } else {
-                self.reach * 2
-            };
-        }
-        probes
+    let input: &[u8] = input.get(0);
+    let rows = query(client, sql::CHAIN, &[&owner.0, &input, &length]).await?;
+    if rows.len() as u64 != unsigned(length) {
+        return Err(damaged("a chain has other nodes than its depth says"));
     }
-
-    fn learn(&mut self, index: usize, seen: Option<Seen>) {
-        match seen {
-            Some(seen) if self.known.is_none_or(|(known, _)| index > known) => self.known = Some((index, seen)),
-            Some(_) => {}
-            None => self.unknown_from = self.unknown_from.min(index),
-        }
-    }
+    rows.iter().rev().map(|row| hash_of(row, 0).map(NodeHash)).collect()
 }
 
 /// The chain of one exchange, from the node before its first block to its answer's last.
@@ -286,47 +256,4 @@ async fn insert(
     )
     .await?;
     rows.iter().map(|row| hash_of(row, 0).map(NodeHash)).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Finds how many of `length` nodes are known, and in how many questions.
-    fn find(length: usize, known: usize) -> (usize, usize) {
-        let mut search = Search::new(length);
-        for questions in 0.. {
-            let probes = search.next_probes();
-            if probes.is_empty() {
-                return (search.known.map_or(0, |(index, _)| index + 1), questions);
-            }
-            assert!(probes.len() <= PROBES);
-            for index in probes {
-                search.learn(
-                    index,
-                    (index < known).then_some(Seen {
-                        seen_at: 0,
-                        exchange: 0,
-                    }),
-                );
-            }
-        }
-        unreachable!("the loop has no end")
-    }
-
-    #[test]
-    fn finds_the_last_known_node_wherever_it_is() {
-        for length in 0..70 {
-            for known in 0..=length {
-                assert_eq!(find(length, known).0, known, "{known} of {length}");
-            }
-        }
-    }
-
-    #[test]
-    fn asks_little_at_the_end_and_logarithmically_before_it() {
-        assert_eq!(find(100_000, 99_998).1, 1);
-        assert!(find(100_000, 0).1 <= 6);
-        assert!(find(100_000, 50_000).1 <= 13);
-    }
 }

@@ -1,12 +1,6 @@
-//! Texts that PostgreSQL would not take as they are, and lists of numbers. The formats are stored; extend them, never change
-//! them.
+//! Texts that PostgreSQL would not take as they are. The formats are stored; extend them, never change them.
 
 use std::borrow::Cow;
-
-use ropewalk_core::leb128;
-
-use super::problem::damaged;
-use crate::store::Result;
 
 /// Stands in front of what replaces a character that TEXT cannot hold, and of itself.
 const ESCAPE: char = '\u{1a}';
@@ -63,20 +57,6 @@ pub(super) fn read_texts(list: &str) -> Vec<String> {
     texts.map(|text| unescape(text.to_owned())).collect()
 }
 
-/// The numbers of a recipe's chunk of chunks (LEB128).
-pub(super) fn read_numbers(mut bytes: &[u8]) -> Result<Vec<i64>> {
-    let mut numbers = Vec::new();
-    while !bytes.is_empty() {
-        let number = leb128::read(&mut bytes).ok_or_else(ends_early)?;
-        numbers.push(i64::try_from(number).map_err(|_| damaged("a recipe names a number that cannot be"))?);
-    }
-    Ok(numbers)
-}
-
-fn ends_early() -> crate::store::StoreError {
-    damaged("a packed column ends too early")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -107,8 +87,5 @@ mod tests {
         ] {
             assert_eq!(read_texts(&write_texts(&texts)), texts);
         }
-        assert_eq!(read_numbers(&[0x7f, 0x80, 0x01]).unwrap(), [127, 128]);
-        assert!(read_numbers(&[0x80]).is_err());
-        assert!(read_numbers(&[0xff; 10]).is_err());
     }
 }

@@ -9,12 +9,13 @@ use crate::store::StoreError;
 /// Keeps the source, so that a caller can find out whether trying again may help.
 pub(super) fn problem(error: Error) -> StoreError {
     let Some(code) = error.code() else {
-        let what = if error.is_closed() {
-            "the connection to PostgreSQL was lost"
-        } else {
-            "PostgreSQL cannot be reached or gave an answer that makes no sense"
-        };
-        return database(what, error);
+        if error.is_closed() {
+            return database("the connection to PostgreSQL was lost", error);
+        }
+        // What the system or the encryption says; neither knows the password.
+        let why = std::error::Error::source(&error).map(|source| format!(": {source}"));
+        let what = format!("PostgreSQL cannot be reached{}", why.unwrap_or_default());
+        return database(&what, error);
     };
     match code {
         code if *code == SqlState::DISK_FULL => StoreError::Full,

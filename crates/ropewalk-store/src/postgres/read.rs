@@ -106,6 +106,10 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         agent: text(12),
         project: text(13),
         input_node: NodeHash(hash_of(row, 14)?),
+        depth: row
+            .get::<_, Option<i64>>(31)
+            .and_then(|depth| u32::try_from(depth).ok())
+            .ok_or_else(|| damaged("an exchange ends at a node that is not there"))?,
         output_node: hash(15)?.map(NodeHash),
         hashes: read_hashes(row.get(16))?,
         keys: read_keys(row.get(17))?,

@@ -12,7 +12,8 @@ use super::nodes::{Chain, Nodes};
 use super::packed::escape;
 use super::problem::{others_were_in_the_way, problem};
 use super::rows::{self, Row};
-use super::{Postgres, hash_of, query, search, sql};
+use super::{Postgres, hash_of, query, search, spawns, sql};
+use crate::codec::Packer;
 use crate::facts::{ExchangeNumber, Key, NewExchange, OwnerId};
 use crate::packed::read_keys;
 use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
@@ -53,9 +54,17 @@ pub(super) async fn record(store: &Postgres, owner: OwnerId, batch: &[NewExchang
     if batch.is_empty() {
         return Ok(Vec::new());
     }
+    until_through(|| try_record(store, owner, batch)).await
+}
+
+/// Runs a transaction again while other writers were in its way.
+pub(super) async fn until_through<T, F>(transaction: impl Fn() -> F) -> Result<T>
+where
+    F: Future<Output = Result<T>>,
+{
     let mut tried = 1;
     loop {
-        match try_record(store, owner, batch).await {
+        match transaction().await {
             Err(error) if tried < TRIES_MAX && others_were_in_the_way(&error) => {
                 tokio::time::sleep(PAUSE * tried).await;
                 tried += 1;
@@ -96,49 +105,67 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
         store.numbers.give_back(owner, numbers.0);
         return Ok(plan.recorded());
     }
+    let mut packer = store.dictionaries.packer(&client, owner).await?;
     let transaction = client.transaction().await.map_err(problem)?;
-    write(store, &transaction, owner, &mut plan, &mut bodies, &mut numbers).await?;
+    let parts = write(
+        &transaction,
+        owner,
+        &mut plan,
+        &mut bodies,
+        &mut numbers,
+        &mut packer.packer,
+    )
+    .await?;
     transaction.commit().await.map_err(problem)?;
     store.numbers.give_back(owner, numbers.0);
+    store.dictionaries.keep(packer);
+    store.dictionaries.train_if_due(&client, owner, parts).await;
     Ok(plan.recorded())
 }
 
-/// Everything that is written, in the order of locks (see the module above).
+/// Everything that is written, in the order of locks (see the module above). Says how many parts the owner has now.
 async fn write(
-    store: &Postgres,
     transaction: &Transaction<'_>,
     owner: OwnerId,
     plan: &mut Plan<'_>,
     bodies: &mut Bodies<'_>,
     numbers: &mut Taken,
-) -> Result<()> {
+    packer: &mut Packer,
+) -> Result<i64> {
     let mut nodes = Nodes::new(plan.rows.iter().map(Chain::new).collect());
     tokio::try_join!(bodies.find(transaction, owner), nodes.find(transaction, owner))?;
-    let mut packer = store.packer()?;
-    let added = bodies.store(transaction, owner, numbers, &mut packer).await?;
-    store.keep_packer(packer);
-    let (new_nodes, (), (), ()) = tokio::try_join!(
+    let added = bodies.store(transaction, owner, numbers, packer).await?;
+    let (new_nodes, (), (), (), ()) = tokio::try_join!(
         nodes.store(transaction, owner),
         rows::store_keys(transaction, owner, &plan.rows),
         rows::store_provenance(transaction, owner, &plan.rows),
+        spawns::store(transaction, owner, &plan.rows),
         search::queue(transaction, owner, &plan.rows, bodies),
     )?;
-    let last = advance_owner(transaction, owner, plan, added, new_nodes).await?;
+    let Advanced { last, parts } = advance_owner(transaction, owner, plan, added, new_nodes).await?;
     let first = last - plan.rows.len() as i64 + 1;
     for (row, position) in plan.rows.iter_mut().zip(first..) {
         row.position = position;
     }
-    rows::store(transaction, owner, &plan.rows, bodies).await
+    rows::store(transaction, owner, &plan.rows, bodies).await?;
+    Ok(parts)
 }
 
-/// Takes the owner's lock; gives the last of as many new positions as there are rows.
+/// Where an owner stands behind a batch.
+struct Advanced {
+    /// The last of its positions.
+    last: i64,
+    parts: i64,
+}
+
+/// Takes the owner's lock, and as many new positions as there are rows.
 async fn advance_owner(
     transaction: &Transaction<'_>,
     owner: OwnerId,
     plan: &Plan<'_>,
     added: Added,
     new_nodes: i64,
-) -> Result<i64> {
+) -> Result<Advanced> {
     let positions = plan.rows.len() as i64;
     let exchanges = plan.rows.iter().filter(|row| row.is_new).count() as i64;
     let bytes_in: i64 = plan.rows.iter().map(Row::bytes_in).sum();
@@ -158,7 +185,11 @@ async fn advance_owner(
         ],
     )
     .await?;
-    rows.first().map(|row| row.get(0)).ok_or(StoreError::NoOwner)
+    let row = rows.first().ok_or(StoreError::NoOwner)?;
+    Ok(Advanced {
+        last: row.get(0),
+        parts: row.get(1),
+    })
 }
 
 /// What is there under an id.

@@ -7,7 +7,7 @@ use ropewalk_core::rope::Rope;
 
 use super::bodies::Bodies;
 use super::packed::{escape, write_texts};
-use super::problem::{damaged, raced};
+use super::problem::raced;
 use super::{query, signed, sql};
 use crate::facts::{Key, NewExchange, OwnerId, Status};
 use crate::packed::{status_code, write_hashes, write_keys, write_usage};
@@ -147,7 +147,10 @@ pub(super) async fn store(
         let columns = if row.is_new { &mut new } else { &mut completed };
         columns.push(row, bodies)?;
     }
-    tokio::try_join!(new.insert(transaction, owner), completed.complete(transaction, owner))?;
+    tokio::try_join!(
+        new.write(transaction, owner, sql::INSERT_EXCHANGES),
+        completed.write(transaction, owner, sql::COMPLETE_EXCHANGES),
+    )?;
     Ok(())
 }
 
@@ -242,13 +245,16 @@ impl<'b> Columns<'b> {
         Ok(())
     }
 
-    async fn insert(&self, transaction: &Transaction<'_>, owner: OwnerId) -> Result<()> {
+    /// Runs a statement that writes these rows. Where it wrote fewer, another writer has been faster with one of them,
+    /// and the batch is looked at again.
+    async fn write(&self, transaction: &Transaction<'_>, owner: OwnerId, statement: &'static str) -> Result<()> {
         if self.numbers.is_empty() {
             return Ok(());
         }
-        query(
+        let written = query(
             transaction,
-            sql::INSERT_EXCHANGES,
+            statement,
+            // In the order of `new_exchanges!` in `sql`.
             &[
                 &owner.0,
                 &self.numbers,
@@ -285,44 +291,9 @@ impl<'b> Columns<'b> {
             ],
         )
         .await?;
+        if written.len() < self.numbers.len() {
+            return Err(raced());
+        }
         Ok(())
-    }
-
-    /// Fails where another writer has completed one of them meanwhile: the batch is then looked at again.
-    async fn complete(&self, transaction: &Transaction<'_>, owner: OwnerId) -> Result<()> {
-        if self.numbers.is_empty() {
-            return Ok(());
-        }
-        let updated = query(
-            transaction,
-            sql::COMPLETE_EXCHANGES,
-            &[
-                &owner.0,
-                &self.numbers,
-                &self.positions,
-                &self.ended_at,
-                &self.answered_at,
-                &self.cost_nano_usd,
-                &self.response_lengths,
-                &self.statuses,
-                &self.http_statuses,
-                &self.response_levels,
-                &self.cost_is_estimate,
-                &self.models,
-                &self.output_nodes,
-                &self.response_sha256,
-                &self.response_roots,
-                &self.hashes,
-                &self.keys,
-                &self.usages,
-                &self.details,
-            ],
-        )
-        .await?;
-        match updated.len().cmp(&self.numbers.len()) {
-            std::cmp::Ordering::Equal => Ok(()),
-            std::cmp::Ordering::Less => Err(raced()),
-            std::cmp::Ordering::Greater => Err(damaged("one exchange has several rows")),
-        }
     }
 }

@@ -78,23 +78,28 @@ impl<'b> Waiting<'b> {
         let begin = row.is_new.then_some(&row.begin.texts);
         let end = (!row.is_new || !std::ptr::eq(row.begin, row.end)).then_some(&row.end.texts);
         let texts = begin.into_iter().chain(end).flatten();
-        let texts: Vec<&SearchText> = texts.filter(|text| !text.text.is_empty()).collect();
+        let texts: Vec<&SearchText> = texts.filter(|text| !text.text().is_empty()).collect();
         if texts.is_empty() {
             return;
         }
         let shared = shared_parts(row);
         for text in texts {
-            let part = shared
-                .get(&text.text.as_ptr())
-                .filter(|(_, length)| *length == text.text.len());
-            let hash = part.map_or_else(|| sha256(text.text.as_bytes()), |(hash, _)| hash.0);
+            let whole = match &text.strings[..] {
+                [only] => Cow::Borrowed(&**only),
+                _ => Cow::Owned(text.text()),
+            };
+            let part = shared.get(&whole.as_ptr()).filter(|(_, length)| *length == whole.len());
+            let hash = part.map_or_else(|| sha256(whole.as_bytes()), |(hash, _)| hash.0);
             let number = part.and_then(|(hash, _)| bodies.part_number(hash));
             self.exchanges.push(row.number);
             self.digests.push(digest(text, &hash));
             self.sources.push(source_code(text.source));
             self.at.push(row.at);
             self.parts.push(number);
-            self.texts.push(number.is_none().then(|| sanitised(&text.text)));
+            self.texts.push(number.is_none().then(|| match whole {
+                Cow::Borrowed(text) => sanitised(text),
+                Cow::Owned(text) => sanitised(&text).into_owned().into(),
+            }));
         }
     }
 }

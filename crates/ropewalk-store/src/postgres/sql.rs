@@ -9,12 +9,16 @@
 
 macro_rules! statements {
     ($($(#[$doc:meta])* $name:ident = $text:expr;)*) => {
-        $($(#[$doc])* pub(super) const $name: &str = $text;)*
+        $($(#[$doc])* pub(in crate::postgres) const $name: &str = $text;)*
 
         #[cfg(test)]
-        const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
+        pub(super) const ALL: &[(&str, &str)] = &[$((stringify!($name), $name)),*];
     };
 }
+
+mod derived;
+
+pub(super) use derived::*;
 
 /// What a reader of exchanges gets, in the order in which `rows` takes it apart.
 macro_rules! exchange_columns {
@@ -22,7 +26,33 @@ macro_rules! exchange_columns {
         "e.number, e.position, e.id, e.at, e.ended_at, e.answered_at, e.status, e.http_status, e.provider, e.model, \
          e.kind, e.session, e.agent, e.project, e.input_node, e.output_node, e.hashes, e.keys, e.usage, e.cost_nano_usd, \
          e.cost_is_estimate, e.request_sha256, e.response_sha256, e.request_length, e.response_length, e.detail, \
-         e.rules_version, p.file, p.line, p.uuid, p.aliases "
+         e.rules_version, p.file, p.line, p.uuid, p.aliases, \
+         (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node) "
+    };
+}
+
+/// The columns of an exchange behind its owner, in the order in which `rows` hands them in.
+macro_rules! exchange_row {
+    () => {
+        "number, position, at, ended_at, answered_at, cost_nano_usd, request_length, response_length, rules_version, \
+         status, http_status, request_levels, response_levels, cost_is_estimate, id, provider, model, kind, session, \
+         agent, project, input_node, output_node, request_sha256, response_sha256, request_root, response_root, hashes, \
+         keys, usage, detail"
+    };
+}
+
+/// Rows handed in column by column.
+macro_rules! new_exchanges {
+    () => {
+        concat!(
+            "FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], \
+             $8::bigint[], $9::bigint[], $10::bigint[], $11::smallint[], $12::smallint[], $13::smallint[], \
+             $14::smallint[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], \
+             $21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::bytea[], $27::bytea[], \
+             $28::bytea[], $29::bytea[], $30::bytea[], $31::bytea[], $32::text[]) AS new (",
+            exchange_row!(),
+            ")"
+        )
     };
 }
 
@@ -46,6 +76,7 @@ statements! {
 
     // Owners.
     FIND_OWNER = "SELECT owner_id FROM owner_name WHERE name = $1";
+    OWNERS = "SELECT owner_id, name FROM owner_name WHERE $1::text IS NULL OR name > $1 ORDER BY name LIMIT $2";
     INSERT_OWNER_NAME = "INSERT INTO owner_name (name) VALUES ($1) ON CONFLICT (name) DO NOTHING";
     INSERT_OWNER = "INSERT INTO owner (owner_id, secret) \
         VALUES ($1, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) \
@@ -55,7 +86,8 @@ statements! {
     /// Takes the owner's lock until the commit; the last thing that a batch waits for.
     ADVANCE_OWNER = "UPDATE owner SET last_position = last_position + $2, conflicts = conflicts + $3, \
         exchanges = exchanges + $4, parts = parts + $5, nodes = nodes + $6, bytes_in = bytes_in + $7, \
-        part_bytes = part_bytes + $8, stored_bytes = stored_bytes + $9 WHERE owner_id = $1 RETURNING last_position";
+        part_bytes = part_bytes + $8, stored_bytes = stored_bytes + $9 WHERE owner_id = $1 \
+        RETURNING last_position, parts";
     STATS = "SELECT exchanges, parts, nodes, bytes_in, part_bytes, stored_bytes, conflicts FROM owner WHERE owner_id = $1";
 
     // Parts and chunks.
@@ -74,7 +106,14 @@ statements! {
         SELECT number, bytes FROM chunk WHERE owner_id = $1 AND number = asked.number LIMIT 1) AS found";
     READ_PARTS = "SELECT found.* FROM unnest($2::bigint[]) AS asked (number) CROSS JOIN LATERAL (\
         SELECT number, codec, length, bytes FROM part WHERE owner_id = $1 AND number = asked.number LIMIT 1) AS found";
+
+    // Dictionaries.
     READ_DICTIONARIES = "SELECT number, bytes FROM dictionary WHERE owner_id = $1 AND number = ANY($2)";
+    NEWEST_DICTIONARY = "SELECT number, bytes FROM dictionary WHERE owner_id = $1 ORDER BY number DESC LIMIT 1";
+    INSERT_DICTIONARY = "INSERT INTO dictionary (owner_id, number, bytes) VALUES ($1, $2, $3) \
+        ON CONFLICT (owner_id, number) DO NOTHING";
+    LATEST_PARTS = "SELECT number FROM (SELECT number, length FROM part WHERE owner_id = $1 ORDER BY number DESC LIMIT $2) \
+        AS latest WHERE length <= $3";
 
     // Nodes.
     FIND_NODES = "SELECT found.* FROM unnest($2::bytea[]) AS asked (hash) CROSS JOIN LATERAL (\
@@ -97,30 +136,20 @@ statements! {
     FIND_EXCHANGES = "SELECT found.* FROM unnest($2::text[]) AS asked (id) CROSS JOIN LATERAL (\
         SELECT id, number, request_sha256, response_sha256, at, keys FROM exchange \
         WHERE owner_id = $1 AND id = asked.id LIMIT 1) AS found";
-    INSERT_EXCHANGES = "INSERT INTO exchange (owner_id, number, position, at, ended_at, answered_at, cost_nano_usd, \
-        request_length, response_length, rules_version, status, http_status, request_levels, response_levels, \
-        cost_is_estimate, id, provider, model, kind, session, agent, project, input_node, output_node, request_sha256, \
-        response_sha256, request_root, response_root, hashes, keys, usage, detail) \
-        SELECT $1, new.* FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], \
-        $7::bigint[], $8::bigint[], $9::bigint[], $10::bigint[], $11::smallint[], $12::smallint[], $13::smallint[], \
-        $14::smallint[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], $21::text[], \
-        $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::bytea[], $27::bytea[], $28::bytea[], $29::bytea[], \
-        $30::bytea[], $31::bytea[], $32::text[]) AS new";
+    INSERT_EXCHANGES = concat!(
+        "INSERT INTO exchange (owner_id, ", exchange_row!(), ") SELECT $1, new.* ", new_exchanges!(), " RETURNING number"
+    );
     /// Only where there is no answer yet: another writer may have been faster.
-    COMPLETE_EXCHANGES = "UPDATE exchange SET position = new.position, ended_at = new.ended_at, \
-        answered_at = new.answered_at, cost_nano_usd = new.cost_nano_usd, response_length = new.response_length, \
-        status = new.status, http_status = new.http_status, response_levels = new.response_levels, \
-        cost_is_estimate = new.cost_is_estimate, model = coalesce(new.model, exchange.model), \
-        output_node = new.output_node, response_sha256 = new.response_sha256, response_root = new.response_root, \
-        hashes = new.hashes, keys = new.keys, usage = new.usage, \
-        detail = CASE WHEN new.detail = '' THEN exchange.detail ELSE new.detail END \
-        FROM unnest($2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[], $6::bigint[], $7::bigint[], $8::smallint[], \
-        $9::smallint[], $10::smallint[], $11::boolean[], $12::text[], $13::bytea[], $14::bytea[], $15::bytea[], \
-        $16::bytea[], $17::bytea[], $18::bytea[], $19::text[]) \
-        AS new (number, position, ended_at, answered_at, cost_nano_usd, response_length, status, http_status, \
-        response_levels, cost_is_estimate, model, output_node, response_sha256, response_root, hashes, keys, usage, detail) \
-        WHERE exchange.owner_id = $1 AND exchange.number = new.number AND exchange.response_sha256 IS NULL \
-        RETURNING exchange.number";
+    COMPLETE_EXCHANGES = concat!(
+        "UPDATE exchange SET position = new.position, ended_at = new.ended_at, answered_at = new.answered_at, \
+        cost_nano_usd = new.cost_nano_usd, response_length = new.response_length, status = new.status, \
+        http_status = new.http_status, response_levels = new.response_levels, cost_is_estimate = new.cost_is_estimate, \
+        model = coalesce(new.model, exchange.model), output_node = new.output_node, \
+        response_sha256 = new.response_sha256, response_root = new.response_root, hashes = new.hashes, keys = new.keys, \
+        usage = new.usage, detail = CASE WHEN new.detail = '' THEN exchange.detail ELSE new.detail END ",
+        new_exchanges!(), " WHERE exchange.owner_id = $1 AND exchange.number = new.number \
+        AND exchange.response_sha256 IS NULL RETURNING exchange.number"
+    );
     INSERT_KEYS = "INSERT INTO exchange_key (owner_id, kind, hash, seen_at, exchange) SELECT $1, new.* \
         FROM unnest($2::smallint[], $3::bytea[], $4::bigint[], $5::bigint[]) AS new ON CONFLICT DO NOTHING";
     INSERT_PROVENANCE = "INSERT INTO provenance (owner_id, exchange, file, line, uuid, aliases) SELECT $1, new.* \
@@ -147,18 +176,27 @@ statements! {
         WHERE owner_id = $1 AND number = $2";
     READ_RESPONSE = "SELECT response_sha256, response_length, response_levels, response_root FROM exchange \
         WHERE owner_id = $1 AND number = $2 AND response_sha256 IS NOT NULL";
-    ENDING_IN_REQUEST = "SELECT asked.place, found.number FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (node, place) \
-        CROSS JOIN LATERAL (SELECT number, at FROM exchange WHERE owner_id = $1 AND input_node = asked.node AND at <= $3 \
+    ENDING_IN_REQUEST = "SELECT asked.place, found.number FROM unnest($2::bytea[], $3::bigint[]) WITH ORDINALITY \
+        AS asked (node, as_of, place) CROSS JOIN LATERAL (\
+        SELECT number, at FROM exchange WHERE owner_id = $1 AND input_node = asked.node AND at <= asked.as_of \
         ORDER BY at DESC, number DESC LIMIT $4) AS found ORDER BY asked.place, found.at DESC, found.number DESC";
-    ENDING_IN_ANSWER = "SELECT asked.place, found.number FROM unnest($2::bytea[]) WITH ORDINALITY AS asked (node, place) \
-        CROSS JOIN LATERAL (SELECT number, answered_at FROM exchange WHERE owner_id = $1 AND output_node = asked.node \
-        AND answered_at <= $3 ORDER BY answered_at DESC, number DESC LIMIT $4) AS found \
+    ENDING_IN_ANSWER = "SELECT asked.place, found.number FROM unnest($2::bytea[], $3::bigint[]) WITH ORDINALITY \
+        AS asked (node, as_of, place) CROSS JOIN LATERAL (\
+        SELECT number, answered_at FROM exchange WHERE owner_id = $1 AND output_node = asked.node \
+        AND answered_at <= asked.as_of ORDER BY answered_at DESC, number DESC LIMIT $4) AS found \
         ORDER BY asked.place, found.answered_at DESC, found.number DESC";
-    WITH_KEY = "SELECT asked.place, found.exchange FROM unnest($2::smallint[], $3::bytea[]) WITH ORDINALITY \
-        AS asked (kind, hash, place) CROSS JOIN LATERAL (SELECT exchange, seen_at FROM exchange_key \
-        WHERE owner_id = $1 AND kind = asked.kind AND hash = asked.hash AND seen_at <= $4 \
+    WITH_KEY = "SELECT asked.place, found.exchange FROM unnest($2::smallint[], $3::bytea[], $4::bigint[]) \
+        WITH ORDINALITY AS asked (kind, hash, as_of, place) CROSS JOIN LATERAL (SELECT exchange, seen_at FROM exchange_key \
+        WHERE owner_id = $1 AND kind = asked.kind AND hash = asked.hash AND seen_at <= asked.as_of \
         ORDER BY seen_at DESC, exchange DESC LIMIT $5) AS found \
         ORDER BY asked.place, found.seen_at DESC, found.exchange DESC";
+
+    // What people type.
+    NODES_BEGINNING = "SELECT hash FROM node WHERE owner_id = $1 AND hash BETWEEN $2 AND $3 ORDER BY hash LIMIT $4";
+    EXCHANGES_BEGINNING = "SELECT exchange FROM exchange_key WHERE owner_id = $1 AND kind = $5 \
+        AND hash BETWEEN $2 AND $3 ORDER BY hash, seen_at, exchange LIMIT $4";
+    CONVERSATIONS_BEGINNING = "SELECT id FROM conversation_alias WHERE owner_id = $1 AND id BETWEEN $2 AND $3 \
+        ORDER BY id LIMIT $4";
 
     // Search.
     INSERT_WAITING_TEXTS = "INSERT INTO search_queue (owner_id, exchange, digest, source, at, part, text) SELECT $1, new.* \
@@ -214,10 +252,10 @@ statements! {
 
 #[cfg(test)]
 mod tests {
-    use super::ALL;
+    use super::{ALL, derived};
 
     /// Statements that name no owner, each for a reason.
-    const WITHOUT_OWNER: [(&str, &str); 10] = [
+    const WITHOUT_OWNER: [(&str, &str); 11] = [
         ("FORGET_PLANS", "about the connection"),
         ("LOCK_SCHEMA", "schema"),
         ("CREATE_SCHEMA_VERSION", "schema"),
@@ -225,6 +263,7 @@ mod tests {
         ("SELECT_SCHEMA_VERSION", "schema"),
         ("INSERT_SCHEMA_VERSION", "schema"),
         ("FIND_OWNER", "finds the owner by name"),
+        ("OWNERS", "lists who there is"),
         ("INSERT_OWNER_NAME", "makes the owner by name"),
         (
             "WAITING_OWNERS",
@@ -237,6 +276,7 @@ mod tests {
     fn every_statement_filters_each_table_by_owner() {
         let findings: Vec<_> = ALL
             .iter()
+            .chain(derived::ALL)
             .filter(|(name, _)| !WITHOUT_OWNER.iter().any(|(allowed, _)| allowed == name))
             .filter(|(_, text)| !is_filtered(text))
             .map(|(name, _)| *name)
@@ -264,7 +304,7 @@ mod tests {
         }
     }
 
-    /// Statements elsewhere would escape the test above.
+    /// Statements elsewhere than here and in the modules of this one would escape the test above.
     #[test]
     fn no_other_file_holds_a_statement() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/postgres");
@@ -299,6 +339,12 @@ mod tests {
             "dictionary",
             "search_queue",
             "search_text",
+            "spawn",
+            "link",
+            "branch",
+            "conversation",
+            "conversation_alias",
+            "wanted",
         ];
         let follows = |word: &str| ["FROM", "JOIN", "UPDATE"].contains(&word);
         let read = words

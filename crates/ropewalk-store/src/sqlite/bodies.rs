@@ -1,17 +1,16 @@
 //! Bodies put together again.
 
 use std::collections::HashMap;
-use std::io;
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::recipe::{JoinError, PartSource, join};
-use ropewalk_core::rope::{self, PartNumber, RopeError, RopeSource};
+use ropewalk_core::rope::{self, ChunkNumber, PartNumber, RopeError, RopeSource};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId};
 use crate::packed::read_rope;
 use crate::sqlite::keys::key;
+use crate::sqlite::packs::PackReader;
 use crate::sqlite::problem;
 use crate::store::{Half, Result, StoreError};
 
@@ -43,63 +42,20 @@ pub(super) fn body(
     Ok(Some(bytes))
 }
 
-/// Packed bytes of one owner, unpacked; dictionaries are loaded as they are met.
-pub(super) struct Unpacking<'c> {
-    connection: &'c Connection,
-    owner: OwnerId,
-    unpacker: Unpacker,
-}
-
-impl<'c> Unpacking<'c> {
-    pub(super) fn new(connection: &'c Connection, owner: OwnerId) -> Self {
-        Unpacking {
-            connection,
-            owner,
-            unpacker: Unpacker::default(),
-        }
-    }
-
-    pub(super) fn unpack(&mut self, codec: i64, bytes: &[u8], length: i64) -> Result<Vec<u8>> {
-        let damaged = |what: String| StoreError::Damaged(format!("packed bytes cannot be read: {what}"));
-        let codec = Codec::of_code(codec).ok_or_else(|| damaged(format!("codec {codec} is unknown")))?;
-        if let Codec::Dictionary(number) = codec
-            && !self.unpacker.knows(number)
-        {
-            let select = "SELECT bytes FROM dictionary WHERE owner_id = ?1 AND number = ?2";
-            let row = params![self.owner.0, number];
-            let dictionary: Option<Vec<u8>> = self
-                .connection
-                .query_row(select, row, |row| row.get(0))
-                .optional()
-                .map_err(problem)?;
-            let dictionary = dictionary.ok_or_else(|| damaged(format!("dictionary {number} is not there")))?;
-            self.unpacker
-                .learn(number, &dictionary)
-                .map_err(|error| damaged(error.to_string()))?;
-        }
-        let length = usize::try_from(length).map_err(|_| damaged("a length below zero".to_owned()))?;
-        let unpacked = self.unpacker.unpack(codec, bytes, length);
-        unpacked.map_err(|error: io::Error| damaged(error.to_string()))
-    }
-}
-
 /// Parts of one owner, loaded as they are asked for.
 pub(super) struct Parts<'c> {
-    unpacking: Unpacking<'c>,
+    connection: &'c Connection,
+    owner: OwnerId,
+    packs: PackReader,
     loaded: HashMap<PartHash, Vec<u8>>,
-}
-
-/// A part as it was before it was packed.
-pub(super) struct LoadedPart {
-    /// What its row or its bytes say it is called.
-    pub(super) name: PartHash,
-    pub(super) bytes: Vec<u8>,
 }
 
 impl<'c> Parts<'c> {
     pub(super) fn new(connection: &'c Connection, owner: OwnerId) -> Self {
         Parts {
-            unpacking: Unpacking::new(connection, owner),
+            connection,
+            owner,
+            packs: PackReader::default(),
             loaded: HashMap::new(),
         }
     }
@@ -114,28 +70,8 @@ impl<'c> Parts<'c> {
         join(&pieces, self).map_err(|error: JoinError| StoreError::Damaged(error.to_string()))
     }
 
-    pub(super) fn load(&mut self, number: i64) -> Result<LoadedPart> {
-        let Unpacking { connection, owner, .. } = self.unpacking;
-        let select = "SELECT hash, length, codec, bytes FROM part WHERE key = ?1 AND owner_id = ?2";
-        let mut statement = connection.prepare_cached(select).map_err(problem)?;
-        let mut rows = statement.query(params![key(owner, number), owner.0]).map_err(problem)?;
-        let Some(row) = rows.next().map_err(problem)? else {
-            return Err(StoreError::Damaged(format!("part {number} is not there")));
-        };
-        let name: Option<Vec<u8>> = row.get(0).map_err(problem)?;
-        let packed: Vec<u8> = row.get(3).map_err(problem)?;
-        let (length, codec) = (row.get(1).map_err(problem)?, row.get(2).map_err(problem)?);
-        let bytes = self.unpacking.unpack(codec, &packed, length)?;
-        let name = match name {
-            Some(name) => name
-                .try_into()
-                .map_err(|_| StoreError::Damaged(format!("chunk {number} has no name")))?,
-            None => sha256(&bytes),
-        };
-        Ok(LoadedPart {
-            name: PartHash(name),
-            bytes,
-        })
+    pub(super) fn load(&mut self, number: i64) -> Result<&[u8]> {
+        self.packs.part(self.connection, self.owner, number)
     }
 }
 
@@ -143,13 +79,19 @@ impl RopeSource for Parts<'_> {
     type Error = StoreError;
 
     fn hash_of(&mut self, number: PartNumber) -> Result<PartHash> {
-        let LoadedPart { name, bytes } = self.load(number as i64)?;
-        self.loaded.insert(name, bytes);
-        Ok(name)
+        let bytes = self.load(number as i64)?.to_vec();
+        let hash = PartHash(sha256(&bytes));
+        self.loaded.insert(hash, bytes);
+        Ok(hash)
     }
 
-    fn chunk(&mut self, number: PartNumber) -> Result<Vec<u8>> {
-        self.load(number as i64).map(|part| part.bytes)
+    fn chunk(&mut self, number: ChunkNumber) -> Result<Vec<u8>> {
+        let select = "SELECT bytes FROM chunk WHERE key = ?1 AND owner_id = ?2";
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let row = params![key(self.owner, number as i64), self.owner.0];
+        let found = statement.query_row(row, |row| row.get(0));
+        let missing = || StoreError::Damaged(format!("chunk {number} is not there"));
+        found.optional().map_err(problem)?.ok_or_else(missing)
     }
 }
 

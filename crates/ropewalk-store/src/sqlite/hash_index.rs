@@ -2,7 +2,7 @@
 //!
 //! Hashes are random, so an ordinary index on them writes another page for every row: measured, three quarters of
 //! the time of a commit. Here new entries live in memory ([`Fresh`]) and, for the next start, in a log that is only appended
-//! to. A cursor sweeps over the key space and moves the entries it passes into `hash_index` in sorted slices, many per
+//! to. A cursor sweeps over the key space and moves the entries it passes into the table (`hash_runs`) in sorted slices, many per
 //! page; when it has been all the way round, the log up to where it started is dropped.
 //!
 //! Invariants: an entry is in `Fresh` or in the table, or for a moment in both; the log has every entry that is only in
@@ -10,18 +10,21 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, params};
+use ropewalk_core::leb128;
+use rusqlite::Connection;
 
 use crate::facts::OwnerId;
+use crate::hash_prefix::HashPrefix;
 use crate::sqlite::keys::{Kind, prefix, row_of, target};
-use crate::sqlite::problem;
+use crate::sqlite::packs::SharedPacks;
+use crate::sqlite::{hash_runs, problem};
 use crate::store::{Result, StoreError};
 
 /// Entries in memory before the sweep begins: a share of those in the table, so that a slice of the sweep finds several a
-/// page, between bounds. The most is some 10 MB.
-const FRESH_SHARE: usize = 32;
+/// run, between bounds. The most is some 20 MB.
+const FRESH_SHARE: usize = 16;
 const FRESH_MIN: usize = 512;
-const FRESH_MAX: usize = 256 * 1024;
+const FRESH_MAX: usize = 512 * 1024;
 
 /// The sweep moves this many entries for every four that come in, so that it always gets round.
 const SWEEP_QUARTERS: usize = 5;
@@ -32,6 +35,8 @@ pub(super) type Entry = (i64, i64, i64);
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     entries: BTreeSet<Entry>,
+    /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
+    packs: Option<SharedPacks>,
 }
 
 impl Fresh {
@@ -44,12 +49,23 @@ impl Fresh {
         let mut entries = BTreeSet::new();
         while let Some(row) = rows.next().map_err(problem)? {
             let bytes: Vec<u8> = row.get(0).map_err(problem)?;
-            if !bytes.len().is_multiple_of(24) {
-                return Err(StoreError::Damaged("the hash log has half an entry".to_owned()));
+            let mut rest = &bytes[..];
+            while !rest.is_empty() {
+                let half = || StoreError::Damaged("the hash log has half an entry".to_owned());
+                entries.insert(read_entry(&mut rest).ok_or_else(half)?);
             }
-            entries.extend(bytes.chunks_exact(24).map(read_entry));
         }
-        Ok(Fresh { entries })
+        Ok(Fresh { entries, packs: None })
+    }
+
+    /// For a store whose readers see only what is committed.
+    pub(super) fn keeping_packs(mut self) -> Self {
+        self.packs = Some(SharedPacks::default());
+        self
+    }
+
+    pub(super) fn packs(&self) -> Option<&SharedPacks> {
+        self.packs.as_ref()
     }
 
     pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
@@ -60,7 +76,7 @@ impl Fresh {
         self.entries.len()
     }
 
-    fn numbers(&self, owner: OwnerId, kind: Kind, hash: &[u8; 32], found: &mut Vec<i64>) {
+    fn numbers(&self, owner: OwnerId, kind: Kind, hash: &[u8], found: &mut Vec<i64>) {
         numbers_in(&self.entries, owner, kind, hash, found);
     }
 }
@@ -72,32 +88,44 @@ pub(super) fn find(
     fresh: &Fresh,
     owner: OwnerId,
     kind: Kind,
-    hash: &[u8; 32],
+    hash: &[u8],
 ) -> Result<Vec<i64>> {
     let mut found = Vec::new();
     for set in sets {
         numbers_in(set, owner, kind, hash, &mut found);
     }
     fresh.numbers(owner, kind, hash, &mut found);
-    let mut statement = connection
-        .prepare_cached("SELECT target FROM hash_index WHERE owner_id = ?1 AND key = ?2")
-        .map_err(problem)?;
-    let mut rows = statement.query(params![owner.0, prefix(hash)]).map_err(problem)?;
-    while let Some(row) = rows.next().map_err(problem)? {
-        found.extend(row_of(row.get(0).map_err(problem)?, kind));
-    }
+    let targets = hash_runs::targets(connection, owner, prefix(hash))?;
+    found.extend(targets.into_iter().filter_map(|target| row_of(target, kind)));
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.dedup();
     Ok(found)
 }
 
-fn numbers_in(set: &BTreeSet<Entry>, owner: OwnerId, kind: Kind, hash: &[u8; 32], found: &mut Vec<i64>) {
+/// Numbers of the rows that may have a hash with this beginning, each once. The caller compares the whole hash.
+pub(super) fn between(
+    connection: &Connection,
+    fresh: &Fresh,
+    owner: OwnerId,
+    kind: Kind,
+    hashes: &HashPrefix,
+) -> Result<BTreeSet<i64>> {
+    let (first, last) = (prefix(hashes.first()), prefix(hashes.last()));
+    let range = (owner.0, first, i64::MIN)..=(owner.0, last, i64::MAX);
+    let fresh = fresh.entries.range(range);
+    let mut found: BTreeSet<i64> = fresh.filter_map(|(_, _, target)| row_of(*target, kind)).collect();
+    let targets = hash_runs::targets_between(connection, owner, first, last)?;
+    found.extend(targets.into_iter().filter_map(|target| row_of(target, kind)));
+    Ok(found)
+}
+
+fn numbers_in(set: &BTreeSet<Entry>, owner: OwnerId, kind: Kind, hash: &[u8], found: &mut Vec<i64>) {
     let key = prefix(hash);
     let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
     found.extend(set.range(range).filter_map(|(_, _, target)| row_of(*target, kind)));
 }
 
-pub(super) fn entry(owner: OwnerId, kind: Kind, hash: &[u8; 32], row: i64) -> Entry {
+pub(super) fn entry(owner: OwnerId, kind: Kind, hash: &[u8], row: i64) -> Entry {
     (owner.0, prefix(hash), target(kind, row))
 }
 
@@ -126,7 +154,7 @@ impl Sweep {
     /// taken out of memory once the transaction is committed.
     pub(super) fn step(&mut self, connection: &Connection, fresh: &Fresh, added: &[Entry]) -> Result<Vec<Entry>> {
         if !added.is_empty() {
-            let mut bytes = Vec::with_capacity(added.len() * 24);
+            let mut bytes = Vec::with_capacity(added.len() * 10);
             added.iter().for_each(|entry| write_entry(entry, &mut bytes));
             let mut statement = connection
                 .prepare_cached("INSERT INTO hash_log (entries) VALUES (?1)")
@@ -151,12 +179,7 @@ impl Sweep {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = self.cursor.map_or(Unbounded, Excluded);
         let slice: Vec<Entry> = fresh.entries.range((from, Unbounded)).take(count).copied().collect();
-        let mut insert = connection
-            .prepare_cached("INSERT OR IGNORE INTO hash_index (owner_id, key, target) VALUES (?1, ?2, ?3)")
-            .map_err(problem)?;
-        for (owner, key, target) in &slice {
-            insert.execute((owner, key, target)).map_err(problem)?;
-        }
+        hash_runs::insert(connection, &slice)?;
         self.in_table += slice.len();
         self.cursor = slice.last().copied();
         if slice.len() < count {
@@ -179,7 +202,7 @@ impl Sweep {
 
 /// Counting would read the whole table; what was numbered is close enough.
 fn about_in_table(connection: &Connection) -> Result<usize> {
-    let numbered = "SELECT coalesce(sum(last_part + last_node + 8 * last_exchange), 0) FROM owner";
+    let numbered = "SELECT coalesce(sum(last_part + last_node + 14 * last_exchange), 0) FROM owner";
     let count: i64 = connection.query_row(numbered, [], |row| row.get(0)).map_err(problem)?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
 }
@@ -196,17 +219,14 @@ pub(super) fn forget(fresh: &mut Fresh, moved: &[Entry]) {
     }
 }
 
+/// Entries have nothing below zero: numbers of owners, parts of hashes, numbers of rows.
 fn write_entry(entry: &Entry, out: &mut Vec<u8>) {
     for field in [entry.0, entry.1, entry.2] {
-        out.extend_from_slice(&field.to_le_bytes());
+        leb128::write(field as u64, out);
     }
 }
 
-fn read_entry(bytes: &[u8]) -> Entry {
-    let field = |at: usize| {
-        let mut field = [0; 8];
-        field.copy_from_slice(&bytes[at..at + 8]);
-        i64::from_le_bytes(field)
-    };
-    (field(0), field(8), field(16))
+fn read_entry(bytes: &mut &[u8]) -> Option<Entry> {
+    let mut field = || i64::try_from(leb128::read(bytes)?).ok();
+    Some((field()?, field()?, field()?))
 }

@@ -2,18 +2,26 @@
 //!
 //! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
 //! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
-//! (what a write does), `hash_index` (why look-ups by hash are fast), `read`.
+//! (what a write does), `packs` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
+//! hash are fast), `read`, `derived` (what linking stores and reads).
 
 mod bodies;
 mod check;
-mod dictionary;
+mod context;
+mod derived;
+mod exchange_id;
+mod find;
 mod hash_index;
+mod hash_runs;
 mod keys;
+mod link_check;
 mod nodes;
+mod packs;
 mod read;
 mod record;
 mod schema;
 mod search;
+mod spawns;
 mod writer;
 
 use std::fs::{File, TryLockError};
@@ -22,14 +30,18 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
+use ropewalk_core::hash::NodeHash;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
+use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::hash_prefix::HashPrefix;
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::Writer;
 use crate::store::{
-    Answers, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery, Selection,
-    Stats, Store, StoreError,
+    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
+    Selection, Stats, Store, StoreError,
 };
 
 /// The file inside the data folder, and the lock that its writer holds.
@@ -96,7 +108,7 @@ impl Sqlite {
     pub fn open_read_only(folder: &Path) -> Result<Self> {
         let readers = Readers::new(folder.join(FILE_NAME));
         let connection = readers.take()?;
-        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?));
+        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?.keeping_packs()));
         readers.give_back(connection);
         Ok(Sqlite {
             writer: None,
@@ -122,7 +134,11 @@ impl Sqlite {
         }
         configure(&connection, options)?;
         schema::migrate(&mut connection)?;
-        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?));
+        let mut fresh = Fresh::load(&connection)?;
+        if readers.is_some() {
+            fresh = fresh.keeping_packs();
+        }
+        let fresh = Arc::new(RwLock::new(fresh));
         let writer = Writer::start(connection, Arc::clone(&fresh), options.commit_delay)?;
         Ok(Sqlite {
             writer: Some(writer),
@@ -180,7 +196,7 @@ impl Readers {
         connection
             .busy_timeout(Duration::from_millis(BUSY_MS))
             .map_err(problem)?;
-        connection.set_prepared_statement_cache_capacity(64);
+        keep_statements(&connection)?;
         schema::check_version(&connection)?;
         Ok(connection)
     }
@@ -216,11 +232,19 @@ fn cannot(verb: &str, path: &Path, error: std::io::Error) -> StoreError {
     }
 }
 
+/// Statements are planned once. Without this SQLite, built with STAT4, plans one anew whenever a bound of a range changes, to
+/// look at statistics that there are none of.
+fn keep_statements(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(64);
+    let stable = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
+    stable.map(|_| ()).map_err(problem)
+}
+
 fn configure(connection: &Connection, options: &Options) -> Result<()> {
     connection
         .busy_timeout(Duration::from_millis(BUSY_MS))
         .map_err(problem)?;
-    connection.set_prepared_statement_cache_capacity(64);
+    keep_statements(connection)?;
     let pragmas = [
         ("journal_mode", "WAL".to_owned()),
         // An answer that was acknowledged survives a power cut. Committed in groups, it costs next to nothing.
@@ -261,6 +285,16 @@ impl Store for Sqlite {
         self.writer()?.run(move |session| record::owner(session, &name)).await
     }
 
+    async fn find_owner(&self, name: &str) -> Result<Option<OwnerId>> {
+        let name = name.to_owned();
+        self.read(move |connection, _| find::owner(connection, &name)).await
+    }
+
+    async fn owners(&self, after: Option<String>) -> Result<Vec<(OwnerId, String)>> {
+        self.read(move |connection, _| find::owners(connection, after.as_deref()))
+            .await
+    }
+
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.writer()?
             .run(move |session| record::record(session, owner, &batch))
@@ -279,6 +313,41 @@ impl Store for Sqlite {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         self.read(move |connection, _| bodies::body(connection, owner, exchange, half))
+            .await
+    }
+
+    async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
+        self.read(move |connection, _| nodes::chain(connection, owner, exchange, limit))
+            .await
+    }
+
+    async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
+        self.read(move |connection, _| derived::state(connection, owner)).await
+    }
+
+    async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
+        self.writer()?
+            .run(move |session| derived::save(session.connection(), owner, &changes))
+            .await
+    }
+
+    async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
+        self.read(move |connection, _| derived::links(connection, owner, &which))
+            .await
+    }
+
+    async fn branches(&self, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {
+        self.read(move |connection, _| derived::branches(connection, owner, conversation))
+            .await
+    }
+
+    async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
+        self.read(move |connection, _| derived::conversations(connection, owner, &which))
+            .await
+    }
+
+    async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
+        self.read(move |connection, fresh| find::beginning_with(connection, fresh, owner, &prefix, limit))
             .await
     }
 

@@ -1,17 +1,19 @@
 //! Nodes: the chains of an owner as one tree, of which only what is new is written.
 
 use ropewalk_core::hash::NodeHash;
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::facts::{Link, Micros, NewExchange, Status};
+use crate::chain_search::ChainSearch;
+use crate::facts::{ExchangeNumber, Link, Micros, NewExchange, OwnerId, Status};
 use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::problem;
 use crate::sqlite::record::Recorder;
-use crate::store::Result;
+use crate::store::{Result, StoreError};
 
 #[derive(Debug, Clone, Copy)]
 pub(super) struct NodeRow {
     pub(super) number: i64,
+    pub(super) hash: NodeHash,
     depth: i64,
     /// When it was first said, as far as is known.
     at: i64,
@@ -22,6 +24,7 @@ impl NodeRow {
     fn read(number: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(NodeRow {
             number,
+            hash: NodeHash(row.get(3)?),
             depth: row.get(0)?,
             at: row.get(1)?,
             parent: row.get(2)?,
@@ -29,36 +32,61 @@ impl NodeRow {
     }
 }
 
-/// The last of `count` nodes of a chain that is known, with its place. What is known is closed under taking the
-/// predecessor, so it is found from the end: first in growing steps, then by halving.
+/// The last of `count` nodes of a chain that is known, with its place. Questions to a file cost the same one by one.
 pub(super) fn last_known<T>(
     count: usize,
     mut find: impl FnMut(usize) -> Result<Option<T>>,
 ) -> Result<Option<(usize, T)>> {
-    let mut unknown_from = count;
-    let mut known = None;
-    let mut step = 1;
-    while unknown_from > 0 && known.is_none() {
-        let at = unknown_from.saturating_sub(step);
-        match find(at)? {
-            Some(found) => known = Some((at, found)),
-            None => unknown_from = at,
-        }
-        step *= 2;
+    let mut search = ChainSearch::new(count, 1);
+    while let [index] = search.next_probes()[..] {
+        search.learn(index, find(index)?);
     }
-    let Some(mut known) = known else { return Ok(None) };
-    while known.0 + 1 < unknown_from {
-        let middle = known.0 + (unknown_from - known.0) / 2;
-        match find(middle)? {
-            Some(found) => known = (middle, found),
-            None => unknown_from = middle,
+    Ok(search.into_known())
+}
+
+/// The nodes of a request, first to last, without the one that all chains start from.
+pub(super) fn chain(
+    connection: &Connection,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    limit: usize,
+) -> Result<Vec<NodeHash>> {
+    let select = "SELECT input_node FROM exchange WHERE key = ?1 AND owner_id = ?2";
+    let input = connection.query_row(select, [key(owner, exchange.0), owner.0], |row| row.get::<_, i64>(0));
+    let mut node = input.optional().map_err(problem)?.ok_or(StoreError::NoExchange)?;
+    let select = "SELECT hash, parent, depth FROM node WHERE key = ?1 AND owner_id = ?2";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let mut chain = Vec::new();
+    loop {
+        let found = statement.query_row([key(owner, node), owner.0], |row| {
+            Ok((
+                row.get::<_, [u8; 32]>(0)?,
+                row.get::<_, Option<i64>>(1)?,
+                row.get::<_, i64>(2)?,
+            ))
+        });
+        let missing = || StoreError::Damaged(format!("node {node} is not there"));
+        let (hash, parent, depth) = found.optional().map_err(problem)?.ok_or_else(missing)?;
+        let Some(parent) = parent else { break };
+        // The depth of the first is the length; counting as well ends a cycle of damaged parents.
+        let depth = depth.cast_unsigned();
+        if depth > limit as u64 || chain.len() >= limit {
+            return Err(StoreError::ChainTooLong { depth, limit });
         }
+        chain.push(NodeHash(hash));
+        node = parent;
     }
-    Ok(Some(known))
+    chain.reverse();
+    Ok(chain)
 }
 
 impl Recorder<'_> {
-    pub(super) fn answer_node(&mut self, input: NodeRow, exchange: &NewExchange, number: i64) -> Result<Option<i64>> {
+    pub(super) fn answer_node(
+        &mut self,
+        input: NodeRow,
+        exchange: &NewExchange,
+        number: i64,
+    ) -> Result<Option<NodeRow>> {
         if exchange.response.is_none() {
             return Ok(None);
         }
@@ -66,7 +94,7 @@ impl Recorder<'_> {
         let at = exchange.ended_at.unwrap_or(exchange.at).max(exchange.at);
         // The nodes of an answer that was cut off are there too: a client may replay what it got of it.
         let output = self.chain(input, &exchange.answer_chain, number, at)?;
-        Ok((exchange.status == Status::Complete).then_some(output.number))
+        Ok((exchange.status == Status::Complete).then_some(output))
     }
 
     pub(super) fn start_node(&mut self, start: NodeHash, exchange: i64, at: Micros) -> Result<NodeRow> {
@@ -83,7 +111,7 @@ impl Recorder<'_> {
         self.lower_times(last, exchange, at)?;
         last.at = last.at.min(at.0);
         for link in &links[known..] {
-            last = self.insert_node(link.node, Some((last, link)), exchange, at)?;
+            last = self.insert_node(link.node, Some(last), exchange, at)?;
         }
         Ok(last)
     }
@@ -105,7 +133,7 @@ impl Recorder<'_> {
 
     fn find_node(&self, hash: &NodeHash) -> Result<Option<NodeRow>> {
         for number in self.session.find(self.owner, Kind::Node, &hash.0)? {
-            let select = "SELECT depth, at, parent FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
+            let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
             let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
             let row = params![key(self.owner, number), self.owner.0, hash.0];
             let found = statement
@@ -120,7 +148,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn node_row(&self, number: i64) -> Result<NodeRow> {
-        let select = "SELECT depth, at, parent FROM node WHERE key = ?1 AND owner_id = ?2";
+        let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2";
         let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
         let row = params![key(self.owner, number), self.owner.0];
         statement
@@ -128,28 +156,22 @@ impl Recorder<'_> {
             .map_err(problem)
     }
 
-    fn insert_node(
-        &mut self,
-        hash: NodeHash,
-        behind: Option<(NodeRow, &Link)>,
-        exchange: i64,
-        at: Micros,
-    ) -> Result<NodeRow> {
+    fn insert_node(&mut self, hash: NodeHash, parent: Option<NodeRow>, exchange: i64, at: Micros) -> Result<NodeRow> {
         self.counters.last_node += 1;
         let row = NodeRow {
             number: self.counters.last_node,
-            depth: behind.map_or(0, |(parent, _)| parent.depth + 1),
+            hash,
+            depth: parent.map_or(0, |parent| parent.depth + 1),
             at: at.0,
-            parent: behind.map(|(parent, _)| parent.number),
+            parent: parent.map(|parent| parent.number),
         };
-        let insert = "INSERT INTO node (key, owner_id, hash, value, parent, depth, exchange, at) \
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let insert = "INSERT INTO node (key, owner_id, hash, parent, depth, exchange, at) \
+                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
         let columns = params![
             key(self.owner, row.number),
             self.owner.0,
             hash.0,
-            behind.map(|(_, link)| link.value.0),
             row.parent,
             row.depth,
             exchange,

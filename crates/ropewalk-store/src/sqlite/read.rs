@@ -9,10 +9,13 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use crate::facts::{ExchangeNumber, HashKind, Key, KeyKind, Micros, OwnerId, Position};
 use crate::packed::{read_hashes, read_keys, read_provenance, read_usage, status_of};
 use crate::sqlite::bodies::Parts;
+use crate::sqlite::context::Context;
+use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::hash_index::{self, Fresh};
-use crate::sqlite::keys::{Kind, key, number};
+use crate::sqlite::keys::{Kind, NUMBER_MAX, key, keys_of, number};
 use crate::sqlite::nodes::last_known;
-use crate::sqlite::problem;
+use crate::sqlite::packs::SharedPacks;
+use crate::sqlite::{problem, spawns};
 use crate::store::{Answers, ExchangeRow, KnownNode, PAGE_MAX, Questions, Result, Selection, Stats, StoreError};
 
 pub(super) fn look_up(
@@ -34,12 +37,23 @@ pub(super) fn look_up(
         .iter()
         .map(|chain| view.deepest(chain, limit))
         .collect::<Result<_>>()?;
-    let exchanges = questions
-        .keys
-        .iter()
-        .map(|key| view.by_key(key, limit))
-        .collect::<Result<_>>()?;
-    Ok(Answers { deepest, exchanges })
+    let nodes = questions.nodes.iter().enumerate();
+    let nodes = nodes.map(|(index, asked)| view.at(asked.as_of).known_node(index, &asked.what, limit));
+    let keys = questions.keys.iter();
+    let exchanges = keys.map(|asked| view.at(asked.as_of).by_key(&asked.what, limit));
+    let spawns_of = questions.spawns_of.iter();
+    let spawns_between = questions.spawns_between.iter();
+    Ok(Answers {
+        deepest,
+        nodes: nodes.collect::<Result<_>>()?,
+        exchanges: exchanges.collect::<Result<_>>()?,
+        spawns_of: spawns_of
+            .map(|exchange| spawns::of(connection, owner, *exchange, as_of))
+            .collect::<Result<_>>()?,
+        spawns_between: spawns_between
+            .map(|between| spawns::between(connection, owner, *between, as_of))
+            .collect::<Result<_>>()?,
+    })
 }
 
 /// Which end of an exchange a node is.
@@ -58,18 +72,38 @@ struct View<'v> {
 }
 
 impl View<'_> {
+    /// The same data at an earlier time; never at a later one.
+    fn at(&self, as_of: Micros) -> Self {
+        View {
+            as_of: as_of.min(self.as_of),
+            ..*self
+        }
+    }
+
     /// The deepest node of a chain that was known.
     fn deepest(&self, chain: &[NodeHash], limit: usize) -> Result<Option<KnownNode>> {
         let Some(found) = last_known(chain.len(), |at| self.node(&chain[at]))? else {
             return Ok(None);
         };
         let (index, (node, first)) = found;
-        Ok(Some(KnownNode {
+        self.what_is_known(index, (node, &chain[index]), first, limit).map(Some)
+    }
+
+    /// What was known of exactly this node.
+    fn known_node(&self, index: usize, hash: &NodeHash, limit: usize) -> Result<Option<KnownNode>> {
+        let found = self.node(hash)?;
+        found
+            .map(|(node, first)| self.what_is_known(index, (node, hash), first, limit))
+            .transpose()
+    }
+
+    fn what_is_known(&self, index: usize, node: (i64, &NodeHash), first: i64, limit: usize) -> Result<KnownNode> {
+        Ok(KnownNode {
             index,
             as_input: self.ending_at(End::Input, node, limit)?,
             as_output: self.ending_at(End::Output, node, limit)?,
             first: ExchangeNumber(first),
-        }))
+        })
     }
 
     /// Number of a node and of the exchange that first had it.
@@ -89,46 +123,37 @@ impl View<'_> {
         Ok(None)
     }
 
-    fn ending_at(&self, end: End, node: i64, limit: usize) -> Result<Vec<ExchangeNumber>> {
-        // Left alone, the planner walks all exchanges in the order asked for.
-        let (column, time, index) = match end {
-            End::Input => ("input_node", "at", "exchange_input"),
-            End::Output => ("output_node", "ended_at", "exchange_output"),
+    /// Exchanges that end at a node, newest first.
+    fn ending_at(&self, end: End, (node, hash): (i64, &NodeHash), limit: usize) -> Result<Vec<ExchangeNumber>> {
+        let (kind, select) = match end {
+            End::Input => (
+                Kind::Input,
+                "SELECT at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND input_node = ?3 AND at <= ?4",
+            ),
+            End::Output => (
+                Kind::Output,
+                "SELECT at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND output_node = ?3 \
+                 AND coalesce(ended_at, at) <= ?4",
+            ),
         };
-        let select = format!(
-            "SELECT key FROM exchange INDEXED BY {index} WHERE owner_id = ?1 AND {column} = ?2 \
-             AND coalesce({time}, at) <= ?3 ORDER BY at DESC, key DESC LIMIT ?4"
-        );
-        let mut statement = self.connection.prepare_cached(&select).map_err(problem)?;
-        let columns = params![self.owner.0, node, self.as_of.0, limit as i64];
-        let rows = statement.query_map(columns, |row| row.get(0)).map_err(problem)?;
-        rows.map(|row| row.map(|key| ExchangeNumber(number(key))).map_err(problem))
-            .collect()
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let mut found: Vec<(i64, i64)> = Vec::new();
+        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &hash.0)? {
+            let columns = params![key(self.owner, candidate), self.owner.0, node, self.as_of.0];
+            let at = statement.query_row(columns, |row| row.get(0)).optional();
+            found.extend(at.map_err(problem)?.map(|at| (at, candidate)));
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        let newest = found.into_iter().take(limit);
+        Ok(newest.map(|(_, number)| ExchangeNumber(number)).collect())
     }
 
     fn by_key(&self, wanted: &Key, limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let kind = Kind::Key(wanted.kind.code());
         let mut found = Vec::new();
-        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)? {
-            let select = "SELECT keys, hashes, at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND at <= ?3 \
-                          AND (?4 = 0 OR coalesce(ended_at, at) <= ?3)";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let of_answer = wanted.kind.is_of_answer();
-            let columns = params![key(self.owner, candidate), self.owner.0, self.as_of.0, of_answer];
-            let row = statement.query_row(columns, |row| {
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    row.get::<_, Vec<u8>>(1)?,
-                    row.get::<_, i64>(2)?,
-                ))
-            });
-            if let Some((keys, hashes, at)) = row.optional().map_err(problem)?
-                && (read_keys(&keys)?.contains(wanted) || has_hash(&hashes, wanted)?)
-            {
-                found.push((at, candidate));
-            }
+        if !wanted.kind.is_of_context() {
+            self.by_own_key(wanted, &mut found)?;
         }
-        if wanted.kind == KeyKind::Hash {
+        if wanted.kind.is_of_context() || wanted.kind == KeyKind::Hash {
             self.by_context(wanted, limit, &mut found)?;
         }
         found.sort_unstable_by(|a, b| b.cmp(a));
@@ -139,18 +164,44 @@ impl View<'_> {
             .collect())
     }
 
-    /// Exchanges whose context has this hash, newest first, as many as are wanted.
+    /// Exchanges that have the key themselves, each with its time.
+    fn by_own_key(&self, wanted: &Key, found: &mut Vec<(i64, i64)>) -> Result<()> {
+        let kind = Kind::Key(wanted.kind.code());
+        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)? {
+            let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
+                          WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id) \
+                          FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2 AND e.at <= ?3 \
+                          AND (?4 = 0 OR coalesce(e.ended_at, e.at) <= ?3)";
+            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+            let of_answer = wanted.kind.is_of_answer();
+            let columns = params![key(self.owner, candidate), self.owner.0, self.as_of.0, of_answer];
+            let row = statement.query_row(columns, |row| {
+                Ok((
+                    row.get::<_, Vec<u8>>(0)?,
+                    StoredHashes::read(row, [1, 3, 4])?,
+                    row.get::<_, i64>(2)?,
+                ))
+            });
+            if let Some((keys, hashes, at)) = row.optional().map_err(problem)?
+                && (read_keys(&keys)?.contains(wanted) || has_hash(hashes, wanted)?)
+            {
+                found.push((at, candidate));
+            }
+        }
+        Ok(())
+    }
+
+    /// Exchanges whose context has this key, newest first, as many as are wanted.
     fn by_context(&self, wanted: &Key, limit: usize, found: &mut Vec<(i64, i64)>) -> Result<()> {
         for context in hash_index::find(
             self.connection,
             &[],
             self.fresh,
             self.owner,
-            Kind::Context,
+            Kind::ContextKey,
             &wanted.hash,
         )? {
-            let hashes = Parts::new(self.connection, self.owner).load(context)?.bytes;
-            if !has_hash(&hashes, wanted)? {
+            if !Context::load(self.connection, self.owner, context)?.has(wanted) {
                 continue;
             }
             let select = "SELECT at, key FROM exchange INDEXED BY exchange_context WHERE owner_id = ?1 AND context = ?2 \
@@ -168,18 +219,50 @@ impl View<'_> {
     }
 }
 
-fn has_hash(hashes: &[u8], wanted: &Key) -> Result<bool> {
-    Ok(read_hashes(hashes)?
-        .iter()
-        .any(|(_, hash)| Key::of_hash(hash) == *wanted))
+/// Hashes of an exchange's own, as they are stored.
+struct StoredHashes {
+    own: Vec<u8>,
+    /// The exchange that has the hash of its parent message.
+    parent_message: Option<i64>,
+    of_parent: Option<Vec<u8>>,
 }
 
-const COLUMNS: &str = "SELECT e.key, e.position, e.id, e.at, e.ended_at, e.status, e.http_status, e.provider, e.model, \
-     e.kind, e.session, e.agent, e.project, \
+impl StoredHashes {
+    /// From its own hashes, the number of the other exchange, and that one's hashes.
+    fn read(row: &Row<'_>, [own, parent_message, of_parent]: [usize; 3]) -> rusqlite::Result<Self> {
+        Ok(StoredHashes {
+            own: row.get(own)?,
+            parent_message: row.get(parent_message)?,
+            of_parent: row.get(of_parent)?,
+        })
+    }
+
+    fn unpack(self) -> Result<Vec<(HashKind, Vec<u8>)>> {
+        let mut hashes = read_hashes(&self.own)?;
+        if let Some(parent) = self.parent_message {
+            let of_parent = read_hashes(&self.of_parent.unwrap_or_default())?;
+            let message = of_parent
+                .into_iter()
+                .find(|(kind, _)| *kind == HashKind::CurrentMessage);
+            let missing = || StoreError::Damaged(format!("exchange {parent} has no message to go on from"));
+            hashes.push((HashKind::ParentMessage, message.ok_or_else(missing)?.1));
+        }
+        Ok(hashes)
+    }
+}
+
+fn has_hash(hashes: StoredHashes, wanted: &Key) -> Result<bool> {
+    Ok(hashes.unpack()?.iter().any(|(_, hash)| Key::of_hash(hash) == *wanted))
+}
+
+const COLUMNS: &str = "SELECT e.key, coalesce(e.position, e.key & 1099511627775), e.id, e.at, e.ended_at, e.status, e.http_status, e.context, e.detail, \
      (SELECT hash FROM node WHERE node.key = (e.owner_id << 40 | e.input_node) AND node.owner_id = e.owner_id), \
      (SELECT hash FROM node WHERE node.key = (e.owner_id << 40 | e.output_node) AND node.owner_id = e.owner_id), \
      e.hashes, e.keys, e.usage, e.cost_nano_usd, e.cost_is_estimate, e.request_sha256, e.response_sha256, \
-     e.request_length, e.response_length, e.detail, e.provenance, e.rules_version, e.context \
+     e.request_length, e.response_length, e.provenance, \
+     (SELECT depth FROM node WHERE node.key = (e.owner_id << 40 | e.input_node) AND node.owner_id = e.owner_id), \
+     e.parent_message, \
+     (SELECT p.hashes FROM exchange p WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id) \
      FROM exchange e WHERE e.owner_id = ?1 AND ";
 
 pub(super) fn exchanges(
@@ -190,7 +273,7 @@ pub(super) fn exchanges(
     as_of: Micros,
 ) -> Result<Vec<ExchangeRow>> {
     let mut rows = Vec::new();
-    let mut reader = RowReader::new(connection, owner);
+    let mut reader = RowReader::new(connection, fresh.packs(), owner);
     let mut select = |filter: &str, columns: &[&dyn rusqlite::ToSql]| -> Result<()> {
         let mut statement = connection
             .prepare_cached(&format!("{COLUMNS}{filter}"))
@@ -215,7 +298,8 @@ pub(super) fn exchanges(
                 let hash = ropewalk_core::hash::sha256(id.as_bytes());
                 for number in hash_index::find(connection, &[], fresh, owner, Kind::ExchangeId, &hash)? {
                     let filter = "e.key = ?2 AND e.at <= ?3 AND e.id = ?4";
-                    select(filter, &[&owner.0, &key(owner, number), &as_of.0, id])?;
+                    let stored = ExchangeId(id.clone());
+                    select(filter, &[&owner.0, &key(owner, number), &as_of.0, &stored])?;
                 }
             }
         }
@@ -226,11 +310,9 @@ pub(super) fn exchanges(
             select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
         }
         Selection::Log { after, limit } => {
-            let filter = "e.position > ?2 AND e.at <= ?3 ORDER BY e.position LIMIT ?4";
-            select(
-                filter,
-                &[&owner.0, &after.0, &as_of.0, &((*limit).min(PAGE_MAX) as i64)],
-            )?;
+            for key in log(connection, owner, *after, as_of, (*limit).min(PAGE_MAX))? {
+                select("e.key = ?2", &[&owner.0, &key])?;
+            }
         }
     }
     // An answer that had not ended by then is not there yet.
@@ -241,36 +323,68 @@ pub(super) fn exchanges(
     Ok(rows)
 }
 
-/// Reads rows that share most of what is packed in them.
+/// Keys of exchanges behind a position, in the order of their positions.
+fn log(connection: &Connection, owner: OwnerId, after: Position, as_of: Micros, limit: usize) -> Result<Vec<i64>> {
+    // Those that never moved lie in that order; those that did have an index.
+    let unmoved = "SELECT key & 1099511627775, key FROM exchange NOT INDEXED WHERE owner_id = ?1 AND key > ?2 AND key < ?3 \
+                   AND position IS NULL AND at <= ?4 ORDER BY key LIMIT ?5";
+    let moved = "SELECT position, key FROM exchange INDEXED BY exchange_position WHERE owner_id = ?1 AND position > ?2 \
+                 AND position < ?3 AND at <= ?4 ORDER BY position LIMIT ?5";
+    let after = after.0.clamp(0, NUMBER_MAX);
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    for (select, first, end) in [
+        (unmoved, key(owner, after), keys_of(owner).end),
+        (moved, after, i64::MAX),
+    ] {
+        let mut statement = connection.prepare_cached(select).map_err(problem)?;
+        let columns = params![owner.0, first, end, as_of.0, limit as i64];
+        let rows = statement.query_map(columns, |row| Ok((row.get(0)?, row.get(1)?)));
+        for row in rows.map_err(problem)? {
+            found.push(row.map_err(problem)?);
+        }
+    }
+    found.sort_unstable();
+    Ok(found.into_iter().take(limit).map(|(_, key)| key).collect())
+}
+
+/// Reads rows, most of which share their context.
 struct RowReader<'c> {
+    connection: &'c Connection,
+    owner: OwnerId,
     parts: Parts<'c>,
-    contexts: HashMap<i64, Vec<(HashKind, Vec<u8>)>>,
+    packs: Option<&'c SharedPacks>,
+    contexts: HashMap<i64, Context>,
 }
 
 impl<'c> RowReader<'c> {
-    fn new(connection: &'c Connection, owner: OwnerId) -> Self {
+    fn new(connection: &'c Connection, packs: Option<&'c SharedPacks>, owner: OwnerId) -> Self {
         RowReader {
+            connection,
+            owner,
             parts: Parts::new(connection, owner),
+            packs,
             contexts: HashMap::new(),
         }
     }
 
-    fn hashes(&mut self, row: &Row<'_>) -> Result<Vec<(HashKind, Vec<u8>)>> {
-        let mut hashes = read_hashes(&row.get::<_, Vec<u8>>(15).map_err(problem)?)?;
-        let context: i64 = row.get(27).map_err(problem)?;
-        let of_context = match self.contexts.entry(context) {
+    fn context(&mut self, number: i64) -> Result<Context> {
+        let context = match self.contexts.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
-            Entry::Vacant(place) => place.insert(read_hashes(&self.parts.load(context)?.bytes)?),
+            Entry::Vacant(place) => place.insert(Context::load(self.connection, self.owner, number)?),
         };
-        hashes.extend(of_context.iter().cloned());
-        hashes.sort();
-        Ok(hashes)
+        Ok(context.clone())
     }
 
     fn detail(&mut self, row: &Row<'_>) -> Result<String> {
-        let part = self.parts.load(row.get(24).map_err(problem)?)?;
-        String::from_utf8(part.bytes)
-            .map_err(|_| StoreError::Damaged("the detail of an exchange is no text".to_owned()))
+        let part: i64 = row.get(8).map_err(problem)?;
+        let bytes = match self.packs {
+            Some(packs) => {
+                let pack = packs.with_part(self.connection, self.owner, part)?;
+                pack.part(part).unwrap_or_default().to_vec()
+            }
+            None => self.parts.load(part)?.to_vec(),
+        };
+        String::from_utf8(bytes).map_err(|_| StoreError::Damaged("the detail of an exchange is no text".to_owned()))
     }
 
     fn row(&mut self, row: &Row<'_>) -> Result<ExchangeRow> {
@@ -281,39 +395,46 @@ impl<'c> RowReader<'c> {
                 .map(|bytes| bytes.try_into().map_err(|_| damaged("whole hash")))
                 .transpose()
         };
-        let usage: Option<Vec<u8>> = row.get(17).map_err(problem)?;
-        let provenance: Option<String> = row.get(25).map_err(problem)?;
+        let context = self.context(row.get(7).map_err(problem)?)?;
+        let mut hashes = StoredHashes::read(row, [11, 22, 23]).map_err(problem)?.unpack()?;
+        hashes.extend(context.hashes);
+        hashes.sort();
+        let mut keys = read_keys(&row.get::<_, Vec<u8>>(12).map_err(problem)?)?;
+        keys.extend(context.keys);
+        let usage: Option<Vec<u8>> = row.get(13).map_err(problem)?;
+        let provenance: Option<String> = row.get(20).map_err(problem)?;
         Ok(ExchangeRow {
             number: ExchangeNumber(number(row.get(0).map_err(problem)?)),
             position: Position(row.get(1).map_err(problem)?),
-            id: row.get(2).map_err(problem)?,
+            id: row.get::<_, ExchangeId>(2).map_err(problem)?.0,
             at: Micros(row.get(3).map_err(problem)?),
             ended_at: row.get::<_, Option<i64>>(4).map_err(problem)?.map(Micros),
             status: status_of(row.get(5).map_err(problem)?)?,
             http_status: row.get(6).map_err(problem)?,
-            provider: row.get(7).map_err(problem)?,
-            model: row.get(8).map_err(problem)?,
-            kind: row.get(9).map_err(problem)?,
-            session: row.get(10).map_err(problem)?,
-            agent: row.get(11).map_err(problem)?,
-            project: row.get(12).map_err(problem)?,
-            input_node: NodeHash(hash(13)?.ok_or_else(|| damaged("input node"))?),
-            output_node: hash(14)?.map(NodeHash),
-            hashes: self.hashes(row)?,
-            keys: read_keys(&row.get::<_, Vec<u8>>(16).map_err(problem)?)?,
+            provider: context.provider,
+            model: context.model,
+            kind: context.kind,
+            session: context.session,
+            agent: context.agent,
+            project: context.project,
+            input_node: NodeHash(hash(9)?.ok_or_else(|| damaged("input node"))?),
+            depth: row.get(21).map_err(problem)?,
+            output_node: hash(10)?.map(NodeHash),
+            hashes,
+            keys,
             usage: usage.map(|bytes| read_usage(&bytes)).transpose()?,
-            cost_nano_usd: row.get::<_, Option<i64>>(18).map_err(problem)?.map(|cost| cost as u64),
-            cost_is_estimate: row.get(19).map_err(problem)?,
-            request_sha256: hash(20)?.ok_or_else(|| damaged("request hash"))?,
-            response_sha256: hash(21)?,
-            request_length: row.get::<_, i64>(22).map_err(problem)? as u64,
+            cost_nano_usd: row.get::<_, Option<i64>>(14).map_err(problem)?.map(|cost| cost as u64),
+            cost_is_estimate: row.get(15).map_err(problem)?,
+            request_sha256: hash(16)?.ok_or_else(|| damaged("request hash"))?,
+            response_sha256: hash(17)?,
+            request_length: row.get::<_, i64>(18).map_err(problem)? as u64,
             response_length: row
-                .get::<_, Option<i64>>(23)
+                .get::<_, Option<i64>>(19)
                 .map_err(problem)?
                 .map(|length| length as u64),
             detail: self.detail(row)?,
             provenance: provenance.map(|text| read_provenance(&text)).transpose()?,
-            rules_version: row.get(26).map_err(problem)?,
+            rules_version: context.rules_version,
         })
     }
 }

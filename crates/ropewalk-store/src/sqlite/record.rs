@@ -2,16 +2,19 @@
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::part::Part;
-use ropewalk_core::rope::{self, PartNumber, PartNumbers};
+use ropewalk_core::rope::{self, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::codec::Codec;
-use crate::facts::{Body, ExchangeNumber, HashKind, Key, NewExchange, OwnerId};
+use crate::codec::Unpacker;
+use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, NewExchange, OwnerId};
 use crate::packed::{status_code, write_hashes, write_keys, write_provenance, write_rope, write_usage};
-use crate::sqlite::bodies::Parts;
+use crate::sqlite::context::{self, Context};
+use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
+use crate::sqlite::nodes::NodeRow;
+use crate::sqlite::packs::{Pack, PackReader, StoredPack};
 use crate::sqlite::writer::Session;
-use crate::sqlite::{dictionary, problem, search};
+use crate::sqlite::{problem, search, spawns};
 use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
 
 /// The owner of that name, made on first use.
@@ -32,24 +35,24 @@ pub(super) fn record(session: &mut Session, owner: OwnerId, batch: &[NewExchange
         session,
         owner,
         counters,
+        open_pack: None,
+        packs: PackReader::default(),
     };
-    let parts_before = recorder.counters.last_part;
     let recorded = batch
         .iter()
         .map(|exchange| recorder.exchange(exchange))
         .collect::<Result<Vec<_>>>()?;
+    recorder.save_pack(false)?;
     recorder.counters.save(recorder.session, owner)?;
-    let parts_after = recorder.counters.last_part;
-    if dictionary::train_if_due(session.connection(), owner, parts_before, parts_after)? {
-        session.forget_packer(owner);
-    }
     Ok(recorded)
 }
 
 /// The owner's numbers, read once and written once per batch.
 pub(super) struct Counters {
     last_part: i64,
+    last_chunk: i64,
     pub(super) last_node: i64,
+    pub(super) last_context: i64,
     last_exchange: i64,
     pub(super) last_text: i64,
     last_position: i64,
@@ -63,7 +66,7 @@ pub(super) struct Counters {
 impl Counters {
     fn load(session: &Session, owner: OwnerId) -> Result<Self> {
         let select = "SELECT last_part, last_node, last_exchange, last_text, last_position, conflicts, bytes_in, \
-                      part_bytes, stored_bytes, side_parts FROM owner WHERE owner_id = ?1";
+                      part_bytes, stored_bytes, side_parts, last_chunk, last_context FROM owner WHERE owner_id = ?1";
         let mut statement = session.connection().prepare_cached(select).map_err(problem)?;
         let found = statement.query_row([owner.0], |row| {
             Ok(Counters {
@@ -77,6 +80,8 @@ impl Counters {
                 part_bytes: row.get(7)?,
                 stored_bytes: row.get(8)?,
                 side_parts: row.get(9)?,
+                last_chunk: row.get(10)?,
+                last_context: row.get(11)?,
             })
         });
         found.optional().map_err(problem)?.ok_or(StoreError::NoOwner)
@@ -84,8 +89,8 @@ impl Counters {
 
     fn save(&self, session: &Session, owner: OwnerId) -> Result<()> {
         let update = "UPDATE owner SET last_part = ?2, last_node = ?3, last_exchange = ?4, last_text = ?5, \
-                      last_position = ?6, conflicts = ?7, bytes_in = ?8, part_bytes = ?9, stored_bytes = ?10, side_parts = ?11 \
-                      WHERE owner_id = ?1";
+                      last_position = ?6, conflicts = ?7, bytes_in = ?8, part_bytes = ?9, stored_bytes = ?10, side_parts = ?11, \
+                      last_chunk = ?12, last_context = ?13 WHERE owner_id = ?1";
         let mut statement = session.connection().prepare_cached(update).map_err(problem)?;
         let columns = params![
             owner.0,
@@ -98,7 +103,9 @@ impl Counters {
             self.bytes_in,
             self.part_bytes,
             self.stored_bytes,
-            self.side_parts
+            self.side_parts,
+            self.last_chunk,
+            self.last_context,
         ];
         statement.execute(columns).map_err(problem)?;
         Ok(())
@@ -109,6 +116,9 @@ pub(super) struct Recorder<'s> {
     pub(super) session: &'s mut Session,
     pub(super) owner: OwnerId,
     pub(super) counters: Counters,
+    /// The owner's last pack, to which the batch has added parts.
+    open_pack: Option<Pack>,
+    packs: PackReader,
 }
 
 /// What is there under an id.
@@ -161,7 +171,7 @@ impl Recorder<'_> {
             let select = "SELECT request_sha256, response_sha256, input_node FROM exchange \
                           WHERE key = ?1 AND owner_id = ?2 AND id = ?3";
             let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
-            let columns = params![key(self.owner, number), self.owner.0, id];
+            let columns = params![key(self.owner, number), self.owner.0, ExchangeId(id.to_owned())];
             let found = statement.query_row(columns, |row| {
                 Ok(Existing {
                     number,
@@ -179,8 +189,9 @@ impl Recorder<'_> {
 
     fn insert(&mut self, exchange: &NewExchange) -> Result<i64> {
         self.counters.last_exchange += 1;
+        // Its number is its position as well, until it is completed.
         self.counters.last_position += 1;
-        let number = self.counters.last_exchange;
+        let number = self.counters.last_position;
         let request_rope = self.body(&exchange.id, &exchange.request)?;
         let response_rope = exchange
             .response
@@ -191,35 +202,30 @@ impl Recorder<'_> {
         let input = self.chain(start, &exchange.request_chain, number, exchange.at)?;
         let output = self.answer_node(input, exchange, number)?;
         let detail = self.side_part(&Part::text(exchange.detail.as_str().into()))?;
-        let context = self.context(&exchange.hashes)?;
+        let context = self.context(&Context::of(exchange))?;
         let provenance = exchange.provenance.as_ref().map(write_provenance);
-        let insert = "INSERT INTO exchange (key, owner_id, id, position, at, ended_at, status, http_status, provider, \
-                      model, kind, session, agent, project, input_node, output_node, context, hashes, keys, usage, cost_nano_usd, \
-                      cost_is_estimate, request_sha256, request_length, request_rope, response_sha256, response_length, \
-                      response_rope, detail, provenance, rules_version) \
+        let parent_message = self.parent_message(exchange);
+        let insert = "INSERT INTO exchange (key, owner_id, id, at, ended_at, status, http_status, context, detail, \
+                      input_node, output_node, hashes, keys, usage, cost_nano_usd, cost_is_estimate, request_sha256, \
+                      request_length, request_rope, response_sha256, response_length, response_rope, provenance, \
+                      parent_message) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-                      ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30, ?31)";
+                      ?21, ?22, ?23, ?24)";
         let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
         let columns = params![
             key(self.owner, number),
             self.owner.0,
-            exchange.id,
-            self.counters.last_position,
+            ExchangeId(exchange.id.clone()),
             exchange.at.0,
             exchange.ended_at.map(|at| at.0),
             status_code(exchange.status),
             exchange.http_status,
-            exchange.provider,
-            exchange.model,
-            exchange.kind,
-            exchange.session,
-            exchange.agent,
-            exchange.project,
-            input.number,
-            output,
             context,
-            write_hashes(&exchange.hashes, |kind| !kind.is_of_context()),
-            write_keys(&exchange.keys),
+            detail,
+            input.number,
+            output.map(|node| node.number),
+            own_hashes(exchange, parent_message),
+            write_keys(&own_keys(exchange)),
             exchange.usage.as_ref().map(write_usage),
             exchange.cost_nano_usd.map(|cost| cost as i64),
             exchange.cost_is_estimate,
@@ -229,15 +235,18 @@ impl Recorder<'_> {
             exchange.response.as_ref().map(|body| body.sha256),
             exchange.response.as_ref().map(|body| body.length as i64),
             response_rope,
-            detail,
             provenance,
-            exchange.rules_version,
+            parent_message,
         ];
         statement.execute(columns).map_err(problem)?;
         drop(statement);
         let id_hash = sha256(exchange.id.as_bytes());
         self.session.index(self.owner, Kind::ExchangeId, &id_hash, number);
+        self.session.index(self.owner, Kind::Input, &input.hash.0, number);
+        self.index_output(output, number);
+        self.remember_message(exchange, number);
         self.index_keys(exchange, number);
+        spawns::insert(self, &exchange.spawns, number)?;
         search::queue(self, &exchange.texts, number)?;
         Ok(number)
     }
@@ -252,12 +261,16 @@ impl Recorder<'_> {
             .transpose()?;
         let input = self.node_row(existing.input_node)?;
         let output = self.answer_node(input, exchange, existing.number)?;
-        let context = self.context(&exchange.hashes)?;
+        let connection = self.session.connection();
+        let begun = context::number_of(connection, self.owner, existing.number)?;
+        let context = Context::load(connection, self.owner, begun)?.completed_by(exchange);
+        let context = self.context(&context)?;
         let detail = self.side_part(&Part::text(exchange.detail.as_str().into()))?;
+        let parent_message = self.parent_message(exchange);
         let update = "UPDATE exchange SET position = ?3, ended_at = ?4, status = ?5, http_status = ?6, output_node = ?7, \
                       hashes = ?8, keys = ?9, usage = ?10, cost_nano_usd = ?11, cost_is_estimate = ?12, \
-                      response_sha256 = ?13, response_length = ?14, response_rope = ?15, model = coalesce(?16, model), context = ?17, \
-                      detail = ?18 \
+                      response_sha256 = ?13, response_length = ?14, response_rope = ?15, context = ?16, detail = ?17, \
+                      parent_message = ?18 \
                       WHERE key = ?1 AND owner_id = ?2";
         let mut statement = self.session.connection().prepare_cached(update).map_err(problem)?;
         let columns = params![
@@ -267,51 +280,57 @@ impl Recorder<'_> {
             exchange.ended_at.map(|at| at.0),
             status_code(exchange.status),
             exchange.http_status,
-            output,
-            write_hashes(&exchange.hashes, |kind| !kind.is_of_context()),
-            write_keys(&exchange.keys),
+            output.map(|node| node.number),
+            own_hashes(exchange, parent_message),
+            write_keys(&own_keys(exchange)),
             exchange.usage.as_ref().map(write_usage),
             exchange.cost_nano_usd.map(|cost| cost as i64),
             exchange.cost_is_estimate,
             exchange.response.as_ref().map(|body| body.sha256),
             exchange.response.as_ref().map(|body| body.length as i64),
             rope,
-            exchange.model,
             context,
             detail,
+            parent_message,
         ];
         statement.execute(columns).map_err(problem)?;
         drop(statement);
+        self.index_output(output, existing.number);
+        self.remember_message(exchange, existing.number);
         self.index_keys(exchange, existing.number);
+        spawns::insert(self, &exchange.spawns, existing.number)?;
         let of_answer = exchange.texts.iter().filter(|text| text.source.is_of_answer());
         search::queue(self, of_answer, existing.number)
+    }
+
+    /// The exchange that this one's parent message was the current one of, if it was met lately.
+    fn parent_message(&self, exchange: &NewExchange) -> Option<i64> {
+        let hash = only_hash(exchange, HashKind::ParentMessage)?;
+        self.session.recall(self.owner, MESSAGE, hash)
+    }
+
+    /// For those that go on from this one. What has no answer yet may change.
+    fn remember_message(&mut self, exchange: &NewExchange, number: i64) {
+        if exchange.response.is_some()
+            && let Some(hash) = only_hash(exchange, HashKind::CurrentMessage)
+        {
+            self.session.remember(self.owner, MESSAGE, hash, number);
+        }
+    }
+
+    fn index_output(&mut self, output: Option<NodeRow>, number: i64) {
+        if let Some(node) = output {
+            self.session.index(self.owner, Kind::Output, &node.hash.0, number);
+        }
     }
 
     fn index_keys(&mut self, exchange: &NewExchange, number: i64) {
         let changing = exchange.hashes.iter().filter(|(kind, _)| !kind.is_of_context());
         let by_hash = changing.map(|(_, hash)| Key::of_hash(hash));
-        for entry in exchange.keys.iter().copied().chain(by_hash) {
+        for entry in own_keys(exchange).into_iter().chain(by_hash) {
             let kind = Kind::Key(entry.kind.code());
             self.session.index(self.owner, kind, &entry.hash, number);
         }
-    }
-
-    /// The part that holds the hashes of the exchange's context.
-    fn context(&mut self, hashes: &[(HashKind, Vec<u8>)]) -> Result<i64> {
-        let part = Part::bytes(&write_hashes(hashes, HashKind::is_of_context));
-        if let Some(number) = self.find_part(&part.hash)? {
-            return Ok(number);
-        }
-        let number = self.side_part(&part)?;
-        for (_, hash) in hashes.iter().filter(|(kind, _)| kind.is_of_context()) {
-            let key = Key::of_hash(hash);
-            self.session.index(self.owner, Kind::Context, &key.hash, number);
-        }
-        Ok(number)
-    }
-
-    pub(super) fn pack(&mut self, bytes: &[u8]) -> Result<(Codec, Vec<u8>)> {
-        self.session.packer(self.owner)?.pack(bytes).map_err(cannot_pack)
     }
 
     /// Stores a body's new parts and its recipe; gives the recipe's root.
@@ -320,7 +339,7 @@ impl Recorder<'_> {
         for part in body.recipe.parts() {
             self.part(part)?;
         }
-        let rope = rope::store(body.recipe.pieces(), self).map_err(|error| match error {
+        let rope = rope::store(body.recipe.pieces(), body.recipe.layout(), self).map_err(|error| match error {
             StoreError::MissingPart { .. } => StoreError::MissingPart { id: id.to_owned() },
             other => other,
         })?;
@@ -332,8 +351,7 @@ impl Recorder<'_> {
         if let Some(number) = self.find_part(&part.hash)? {
             return Ok(number);
         }
-        let (codec, packed) = self.pack(part.as_bytes())?;
-        self.insert_part(&part.hash, part.as_bytes().len(), codec, &packed)
+        self.insert_part(part)
     }
 
     /// A part that no body has: what an exchange says about itself. It does not count among the parts.
@@ -345,67 +363,133 @@ impl Recorder<'_> {
     }
 
     pub(super) fn find_part(&mut self, hash: &PartHash) -> Result<Option<i64>> {
-        if let Some(number) = self.session.known.get(&(self.owner.0, hash.0)) {
-            return Ok(Some(*number));
+        if let Some(number) = self.session.recall(self.owner, Kind::Part, &hash.0) {
+            return Ok(Some(number));
         }
         for number in self.session.find(self.owner, Kind::Part, &hash.0)? {
-            // The index knows eight bytes of a hash, which somebody could make two texts for.
-            let part = Parts::new(self.session.connection(), self.owner).load(number)?;
-            if part.name == *hash {
-                self.session.remember(self.owner, hash.0, number);
+            // The index knows five bytes of a hash, which somebody could make two texts for.
+            if sha256(self.load_part(number)?) == hash.0 {
+                self.session.remember(self.owner, Kind::Part, &hash.0, number);
                 return Ok(Some(number));
             }
         }
         Ok(None)
     }
 
-    fn insert_part(&mut self, hash: &PartHash, length: usize, codec: Codec, bytes: &[u8]) -> Result<i64> {
+    /// A part, also one that was added by this batch.
+    fn load_part(&mut self, number: i64) -> Result<&[u8]> {
+        match self.open_pack.as_ref().and_then(|pack| pack.part(number)) {
+            Some(part) => Ok(part),
+            None => self.packs.part(self.session.connection(), self.owner, number),
+        }
+    }
+
+    fn insert_part(&mut self, part: &Part) -> Result<i64> {
+        let bytes = part.as_bytes();
+        self.open_pack(bytes.len())?.push(bytes);
         self.counters.last_part += 1;
+        self.counters.part_bytes += bytes.len() as i64;
         let number = self.counters.last_part;
-        let insert = "INSERT INTO part (key, owner_id, hash, length, codec, bytes) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
-        let name = (codec == Codec::Chunk).then_some(hash.0);
-        let row = params![
-            key(self.owner, number),
-            self.owner.0,
-            name,
-            length as i64,
-            codec.code(),
-            bytes
-        ];
-        statement.execute(row).map_err(problem)?;
-        drop(statement);
-        self.counters.part_bytes += length as i64;
-        self.counters.stored_bytes += bytes.len() as i64;
-        self.session.index(self.owner, Kind::Part, &hash.0, number);
-        self.session.remember(self.owner, hash.0, number);
+        self.session.index(self.owner, Kind::Part, &part.hash.0, number);
+        self.session.remember(self.owner, Kind::Part, &part.hash.0, number);
         Ok(number)
+    }
+
+    /// The pack that takes the next part, which has that length.
+    fn open_pack(&mut self, length: usize) -> Result<&mut Pack> {
+        let mut open = match self.open_pack.take() {
+            Some(open) => open,
+            None => self.last_pack()?,
+        };
+        if open.is_full_for(length) {
+            self.open_pack = Some(open);
+            self.save_pack(true)?;
+            open = Pack::starting_at(self.counters.last_part + 1);
+        }
+        Ok(self.open_pack.insert(open))
+    }
+
+    /// The pack that the owner's last batch left. It is stored again with what is added to it.
+    fn last_pack(&mut self) -> Result<Pack> {
+        let last = StoredPack::find(self.session.connection(), self.owner, self.counters.last_part)?;
+        let Some(stored) = last else {
+            return Ok(Pack::starting_at(self.counters.last_part + 1));
+        };
+        self.counters.stored_bytes -= stored.size();
+        stored.unpack(&mut Unpacker::default())
+    }
+
+    fn save_pack(&mut self, is_full: bool) -> Result<()> {
+        if let Some(pack) = self.open_pack.take() {
+            let (connection, packer) = self.session.packer()?;
+            self.counters.stored_bytes += pack.save(connection, self.owner, packer, is_full)?;
+        }
+        Ok(())
     }
 }
 
-impl PartNumbers for Recorder<'_> {
+/// What is remembered of current messages.
+const MESSAGE: Kind = Kind::Key(KeyKind::Hash.code());
+
+/// The hash of that kind, where it is one and whole.
+fn only_hash(exchange: &NewExchange, kind: HashKind) -> Option<&[u8]> {
+    let mut hashes = exchange.hashes.iter().filter(|(known, _)| *known == kind);
+    let (_, hash) = hashes.next()?;
+    (hash.len() == 32 && hashes.next().is_none()).then_some(hash)
+}
+
+/// Hashes that an exchange does not share with others of its context, nor with the one before it.
+fn own_hashes(exchange: &NewExchange, parent_message: Option<i64>) -> Vec<u8> {
+    write_hashes(&exchange.hashes, |kind| {
+        let is_elsewhere = kind == HashKind::ParentMessage && parent_message.is_some();
+        !kind.is_of_context() && !is_elsewhere
+    })
+}
+
+/// Keys that an exchange does not share with others of its context.
+fn own_keys(exchange: &NewExchange) -> Vec<Key> {
+    let own = exchange.keys.iter().filter(|key| !key.kind.is_of_context());
+    own.copied().collect()
+}
+
+impl RopeNumbers for Recorder<'_> {
     type Error = StoreError;
 
-    fn number(&mut self, part: &PartHash) -> Result<PartNumber> {
+    fn part_number(&mut self, part: &PartHash) -> Result<PartNumber> {
         let found = self.find_part(part)?;
         found
             .map(|number| number as PartNumber)
             .ok_or(StoreError::MissingPart { id: String::new() })
     }
 
-    fn find_chunk(&mut self, name: &PartHash) -> Result<Option<PartNumber>> {
-        Ok(self.find_part(name)?.map(|number| number as PartNumber))
+    fn find_chunk(&mut self, name: &ChunkName) -> Result<Option<ChunkNumber>> {
+        if let Some(number) = self.session.recall(self.owner, Kind::Chunk, &name.0) {
+            return Ok(Some(number as ChunkNumber));
+        }
+        for number in self.session.find(self.owner, Kind::Chunk, &name.0)? {
+            let select = "SELECT 1 FROM chunk WHERE key = ?1 AND owner_id = ?2 AND name = ?3";
+            let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
+            let row = params![key(self.owner, number), self.owner.0, name.0];
+            let is_it = statement.exists(row).map_err(problem)?;
+            drop(statement);
+            if is_it {
+                self.session.remember(self.owner, Kind::Chunk, &name.0, number);
+                return Ok(Some(number as ChunkNumber));
+            }
+        }
+        Ok(None)
     }
 
-    fn insert_chunk(&mut self, name: &PartHash, bytes: Vec<u8>) -> Result<PartNumber> {
-        let number = self.insert_part(name, bytes.len(), Codec::Chunk, &bytes)?;
-        Ok(number as PartNumber)
-    }
-}
-
-pub(super) fn cannot_pack(error: std::io::Error) -> StoreError {
-    StoreError::Database {
-        what: "a part cannot be compressed".to_owned(),
-        source: error.into(),
+    fn insert_chunk(&mut self, name: &ChunkName, bytes: Vec<u8>) -> Result<ChunkNumber> {
+        self.counters.last_chunk += 1;
+        let number = self.counters.last_chunk;
+        let insert = "INSERT INTO chunk (key, owner_id, name, bytes) VALUES (?1, ?2, ?3, ?4)";
+        let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
+        let row = params![key(self.owner, number), self.owner.0, name.0, bytes];
+        statement.execute(row).map_err(problem)?;
+        drop(statement);
+        self.session.index(self.owner, Kind::Chunk, &name.0, number);
+        self.session.remember(self.owner, Kind::Chunk, &name.0, number);
+        Ok(number as ChunkNumber)
     }
 }

@@ -15,69 +15,86 @@ const APPLICATION_ID: i32 = 0x726f_7065;
 const STEPS: [&str; 1] = [VERSION_1];
 
 /// `key` is the owner's number and the row's own number in one integer (see `keys`): rows of an owner lie together and
-/// are written at the end of the file. What is looked up by hash goes through `hash_index`, whose pages would
-/// otherwise be written all over the place (see `hash_index.rs`). A part's name is the hash of its bytes and is not
-/// written down; only a recipe's chunk, whose name comes from elsewhere, has one in its row. `context` is the part that holds
-/// those hashes of an exchange that stay the same from turn to turn.
+/// are written at the end of the file. What is looked up by hash goes through `hash_run`, whose pages would
+/// otherwise be written all over the place (see `hash_index`). Parts lie in packs (see `packs`); their names are the hashes
+/// of their bytes and are not written down. `context` has what exchanges share with the one before.
+/// An exchange's `position` is its number until it is completed, and NULL: most never move.
+/// Its `parent_message` is the exchange whose current message has the hash of its parent message, where that is known.
+///
+/// `link`, `branch`, `conversation`, `conversation_alias` and `wanted` are derived (see `derived.rs`). Every turn has a link, so
+/// its row is short: a `branch` or `agent` that begins with the conversation is NULL, and an index needs no `key` of
+/// its own because SQLite ends every entry with it.
 const VERSION_1: &str = "
 CREATE TABLE owner (
     owner_id INTEGER PRIMARY KEY,
     name TEXT NOT NULL UNIQUE,
     secret BLOB NOT NULL,
     last_part INTEGER NOT NULL DEFAULT 0,
+    last_chunk INTEGER NOT NULL DEFAULT 0,
     last_node INTEGER NOT NULL DEFAULT 0,
+    last_context INTEGER NOT NULL DEFAULT 0,
     last_exchange INTEGER NOT NULL DEFAULT 0,
     last_text INTEGER NOT NULL DEFAULT 0,
+    indexed_text INTEGER NOT NULL DEFAULT 0,
     last_position INTEGER NOT NULL DEFAULT 0,
     side_parts INTEGER NOT NULL DEFAULT 0,
     conflicts INTEGER NOT NULL DEFAULT 0,
     bytes_in INTEGER NOT NULL DEFAULT 0,
     part_bytes INTEGER NOT NULL DEFAULT 0,
-    stored_bytes INTEGER NOT NULL DEFAULT 0
+    stored_bytes INTEGER NOT NULL DEFAULT 0,
+    link_version INTEGER NOT NULL DEFAULT 0,
+    linked_to INTEGER NOT NULL DEFAULT 0
 );
-CREATE TABLE dictionary (
-    number INTEGER PRIMARY KEY,
-    owner_id INTEGER NOT NULL,
-    bytes BLOB NOT NULL
-);
-CREATE INDEX dictionary_owner ON dictionary (owner_id, number);
-CREATE TABLE part (
+CREATE TABLE pack (
     key INTEGER PRIMARY KEY,
     owner_id INTEGER NOT NULL,
-    hash BLOB,
-    length INTEGER NOT NULL,
+    lengths BLOB NOT NULL,
     codec INTEGER NOT NULL,
+    bytes BLOB NOT NULL
+);
+CREATE TABLE chunk (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    name BLOB NOT NULL,
     bytes BLOB NOT NULL
 );
 CREATE TABLE node (
     key INTEGER PRIMARY KEY,
     owner_id INTEGER NOT NULL,
     hash BLOB NOT NULL,
-    value BLOB,
     parent INTEGER,
     depth INTEGER NOT NULL,
     exchange INTEGER NOT NULL,
     at INTEGER NOT NULL
 );
-CREATE TABLE exchange (
+CREATE TABLE context (
     key INTEGER PRIMARY KEY,
     owner_id INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    position INTEGER NOT NULL,
-    at INTEGER NOT NULL,
-    ended_at INTEGER,
-    status INTEGER NOT NULL,
-    http_status INTEGER,
     provider TEXT NOT NULL,
     model TEXT,
     kind TEXT NOT NULL,
     session TEXT,
     agent TEXT,
     project TEXT,
+    hashes BLOB NOT NULL,
+    keys BLOB NOT NULL,
+    rules_version INTEGER NOT NULL
+);
+CREATE TABLE exchange (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    id NOT NULL,
+    position INTEGER,
+    at INTEGER NOT NULL,
+    ended_at INTEGER,
+    status INTEGER NOT NULL,
+    http_status INTEGER,
+    context INTEGER NOT NULL,
+    detail INTEGER NOT NULL,
     input_node INTEGER NOT NULL,
     output_node INTEGER,
-    context INTEGER NOT NULL,
     hashes BLOB NOT NULL,
+    parent_message INTEGER,
     keys BLOB NOT NULL,
     usage BLOB,
     cost_nano_usd INTEGER,
@@ -88,19 +105,16 @@ CREATE TABLE exchange (
     response_sha256 BLOB,
     response_length INTEGER,
     response_rope BLOB,
-    detail INTEGER NOT NULL,
-    provenance TEXT,
-    rules_version INTEGER NOT NULL
+    provenance TEXT
 );
 CREATE INDEX exchange_at ON exchange (owner_id, at);
-CREATE UNIQUE INDEX exchange_position ON exchange (owner_id, position);
-CREATE INDEX exchange_input ON exchange (owner_id, input_node);
-CREATE INDEX exchange_output ON exchange (owner_id, output_node) WHERE output_node IS NOT NULL;
-CREATE INDEX exchange_context ON exchange (owner_id, context);
-CREATE TABLE hash_index (
+CREATE UNIQUE INDEX exchange_position ON exchange (owner_id, position) WHERE position IS NOT NULL;
+CREATE INDEX exchange_context ON exchange (owner_id, context, at);
+CREATE TABLE hash_run (
     owner_id INTEGER NOT NULL,
     key INTEGER NOT NULL,
     target INTEGER NOT NULL,
+    entries BLOB NOT NULL,
     PRIMARY KEY (owner_id, key, target)
 ) WITHOUT ROWID;
 CREATE TABLE hash_log (
@@ -112,18 +126,63 @@ CREATE TABLE search_text (
     owner_id INTEGER NOT NULL,
     exchange INTEGER NOT NULL,
     source INTEGER NOT NULL,
-    part INTEGER,
-    length INTEGER NOT NULL,
-    codec INTEGER NOT NULL,
-    bytes BLOB
+    strings BLOB NOT NULL
 );
-CREATE TABLE search_queue (
-    number INTEGER PRIMARY KEY,
+CREATE TABLE spawn (
     owner_id INTEGER NOT NULL,
-    text INTEGER NOT NULL
+    exchange INTEGER NOT NULL,
+    idx INTEGER NOT NULL,
+    call TEXT,
+    name TEXT,
+    prompt BLOB,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, exchange, idx)
+) WITHOUT ROWID;
+CREATE INDEX spawn_at ON spawn (owner_id, at);
+CREATE TABLE link (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    at INTEGER NOT NULL,
+    kind INTEGER NOT NULL,
+    conversation INTEGER NOT NULL,
+    branch INTEGER,
+    agent INTEGER,
+    parent INTEGER,
+    decision BLOB NOT NULL
 );
+CREATE INDEX link_conversation ON link (owner_id, conversation, at);
+CREATE INDEX link_parent ON link (owner_id, parent) WHERE parent IS NOT NULL;
+CREATE TABLE branch (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    conversation INTEGER NOT NULL,
+    shown TEXT NOT NULL,
+    record BLOB NOT NULL
+);
+CREATE INDEX branch_conversation ON branch (owner_id, conversation);
+CREATE TABLE conversation (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    started_at INTEGER NOT NULL,
+    last_at INTEGER NOT NULL,
+    record BLOB NOT NULL
+);
+CREATE INDEX conversation_last_at ON conversation (owner_id, last_at);
+CREATE TABLE conversation_alias (
+    owner_id INTEGER NOT NULL,
+    id BLOB NOT NULL,
+    root INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, id)
+) WITHOUT ROWID;
+CREATE TABLE wanted (
+    owner_id INTEGER NOT NULL,
+    hash INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, hash, exchange)
+) WITHOUT ROWID;
 CREATE VIRTUAL TABLE search USING fts5 (
-    owner, text, content='', contentless_delete=1, detail=full, tokenize='unicode61 remove_diacritics 2'
+    text, content='', contentless_delete=1, detail=full, tokenize='unicode61 remove_diacritics 2'
 );
 ";
 
@@ -148,7 +207,9 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
         let Some(step) = STEPS.get(version as usize) else {
             return Ok(());
         };
-        transaction.execute_batch(step).map_err(problem)?;
+        // SQLite keeps the statements as they are written: indentation would only take space.
+        let compact: Vec<&str> = step.split_whitespace().collect();
+        transaction.execute_batch(&compact.join(" ")).map_err(problem)?;
         transaction
             .pragma_update(None, "application_id", APPLICATION_ID)
             .map_err(problem)?;

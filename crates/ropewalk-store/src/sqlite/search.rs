@@ -1,15 +1,19 @@
 //! Full text. Recording only queues what there is to index; [`index_texts`] follows.
 //!
-//! The index has no copy of the texts: a hit's text is its part, which is stored anyway, or a few bytes beside the hit.
+//! The index has no copy of the texts: a hit's strings are parts, which are stored anyway, or a few bytes beside the hit.
+
+use std::sync::Arc;
 
 use ropewalk_core::hash::{PartHash, sha256};
+use ropewalk_core::leb128;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
-use crate::codec::Codec;
+use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId, SearchText, TextSource};
 use crate::packed::{source_code, source_of};
-use crate::sqlite::bodies::{Parts, Unpacking};
-use crate::sqlite::keys::key;
+use crate::sqlite::bodies::Parts;
+use crate::sqlite::keys::{key, keys_of};
+use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::problem;
 use crate::sqlite::record::Recorder;
 use crate::store::{Hit, PAGE_MAX, Result, SearchLag, SearchQuery, StoreError};
@@ -17,6 +21,9 @@ use crate::store::{Hit, PAGE_MAX, Result, SearchLag, SearchQuery, StoreError};
 /// Characters around a match.
 const SNIPPET_BEFORE: usize = 60;
 const SNIPPET_AFTER: usize = 100;
+
+/// Longest string that is kept beside the parts; damaged lengths must not ask for all memory.
+const STRING_BYTES_MAX: usize = 1 << 30;
 
 /// Words of one query; the rest is left out.
 const WORDS_MAX: usize = 32;
@@ -28,37 +35,19 @@ pub(super) fn queue<'t>(
     number: i64,
 ) -> Result<()> {
     for text in texts {
-        let bytes = text.text.as_bytes();
-        let part = recorder.find_part(&PartHash(sha256(bytes)))?;
+        let strings = write_strings(recorder, &text.strings)?;
         recorder.counters.last_text += 1;
         let text_number = recorder.counters.last_text;
-        let (codec, packed) = match part {
-            Some(_) => (Codec::Plain, None),
-            None => {
-                let (codec, packed) = recorder.pack(bytes)?;
-                (codec, Some(packed))
-            }
-        };
         let owner = recorder.owner;
         let connection = recorder.session.connection();
-        let insert = "INSERT INTO search_text (key, owner_id, exchange, source, part, length, codec, bytes) \
-                      VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+        let insert = "INSERT INTO search_text (key, owner_id, exchange, source, strings) VALUES (?1, ?2, ?3, ?4, ?5)";
         let row = params![
             key(owner, text_number),
             owner.0,
             number,
             source_code(text.source),
-            part,
-            bytes.len() as i64,
-            codec.code(),
-            packed
+            strings
         ];
-        connection
-            .prepare_cached(insert)
-            .and_then(|mut insert| insert.execute(row))
-            .map_err(problem)?;
-        let insert = "INSERT INTO search_queue (owner_id, text) VALUES (?1, ?2)";
-        let row = params![owner.0, text_number];
         connection
             .prepare_cached(insert)
             .and_then(|mut insert| insert.execute(row))
@@ -67,33 +56,90 @@ pub(super) fn queue<'t>(
     Ok(())
 }
 
+/// Strings as they are stored: the number of a part, or 0 and the string itself, packed.
+fn write_strings(recorder: &mut Recorder<'_>, strings: &[Arc<str>]) -> Result<Vec<u8>> {
+    let mut out = Vec::new();
+    for string in strings {
+        let bytes = string.as_bytes();
+        if let Some(part) = recorder.find_part(&PartHash(sha256(bytes)))? {
+            leb128::write(part as u64, &mut out);
+            continue;
+        }
+        let (codec, packed) = recorder.session.packer()?.1.pack(bytes).map_err(cannot_pack)?;
+        leb128::write(0, &mut out);
+        leb128::write(codec.code() as u64, &mut out);
+        leb128::write(bytes.len() as u64, &mut out);
+        leb128::write(packed.len() as u64, &mut out);
+        out.extend_from_slice(&packed);
+    }
+    Ok(out)
+}
+
+fn read_strings(parts: &mut Parts<'_>, mut rest: &[u8]) -> Result<Vec<String>> {
+    let damaged = || StoreError::Damaged("a text to be found cannot be read".to_owned());
+    let mut strings = Vec::new();
+    while !rest.is_empty() {
+        let mut next = || leb128::read(&mut rest).ok_or_else(damaged);
+        let bytes = match next()? {
+            0 => {
+                let codec = i64::try_from(next()?)
+                    .ok()
+                    .and_then(Codec::of_code)
+                    .ok_or_else(damaged)?;
+                let (length, packed) = (next()? as usize, next()? as usize);
+                let (packed, behind) = rest.split_at_checked(packed).ok_or_else(damaged)?;
+                rest = behind;
+                let unpacked = Unpacker::default().unpack(codec, packed, length.min(STRING_BYTES_MAX));
+                unpacked.map_err(|_| damaged())?
+            }
+            part => parts.load(part as i64)?.to_vec(),
+        };
+        strings.push(String::from_utf8(bytes).map_err(|_| damaged())?);
+    }
+    Ok(strings)
+}
+
+/// Texts are indexed in the order of their numbers, owners side by side.
 pub(super) fn index_texts(connection: &Connection, limit: usize) -> Result<SearchLag> {
-    let select = "SELECT number, owner_id, text FROM search_queue ORDER BY number LIMIT ?1";
+    let select = "SELECT owner_id, indexed_text, last_text FROM owner WHERE indexed_text < last_text";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
-    let waiting: Vec<(i64, OwnerId, i64)> = statement
-        .query_map([limit as i64], |row| {
-            Ok((row.get(0)?, OwnerId(row.get(1)?), row.get(2)?))
-        })
+    let waiting: Vec<(OwnerId, i64, i64)> = statement
+        .query_map([], |row| Ok((OwnerId(row.get(0)?), row.get(1)?, row.get(2)?)))
         .and_then(Iterator::collect)
         .map_err(problem)?;
-    for (_, owner, text) in &waiting {
-        if let Some(found) = text_of(connection, *owner, *text)? {
-            let insert = "INSERT INTO search (rowid, owner, text) VALUES (?1, ?2, ?3)";
-            let row = params![key(*owner, *text), owner_token(*owner), found.text];
+    let mut left = limit;
+    let mut lag = 0;
+    for (place, (owner, indexed, last)) in waiting.iter().enumerate() {
+        // What an owner does not need of its share is for those behind it.
+        let share = left.div_ceil(waiting.len() - place).min((last - indexed) as usize);
+        left -= share;
+        index_owner(connection, *owner, *indexed, share as i64)?;
+        lag += (last - indexed) as u64 - share as u64;
+    }
+    Ok(SearchLag { waiting: lag })
+}
+
+fn index_owner(connection: &Connection, owner: OwnerId, indexed: i64, count: i64) -> Result<()> {
+    if count == 0 {
+        return Ok(());
+    }
+    for text in indexed + 1..=indexed + count {
+        if let Some(found) = text_of(connection, owner, text)? {
+            let insert = "INSERT INTO search (rowid, text) VALUES (?1, ?2)";
+            let row = params![key(owner, text), found.text];
             connection
                 .prepare_cached(insert)
                 .and_then(|mut insert| insert.execute(row))
                 .map_err(problem)?;
         }
     }
-    if let Some((last, _, _)) = waiting.last() {
-        let delete = "DELETE FROM search_queue WHERE number <= ?1";
-        connection.execute(delete, [last]).map_err(problem)?;
-    }
-    let left = connection.query_row("SELECT count(*) FROM search_queue", [], |row| row.get::<_, i64>(0));
-    Ok(SearchLag {
-        waiting: left.map_err(problem)? as u64,
-    })
+    let update = "UPDATE owner SET indexed_text = ?2 WHERE owner_id = ?1";
+    let row = [owner.0, indexed + count];
+    connection
+        .prepare_cached(update)
+        .and_then(|mut update| update.execute(row))
+        .map_err(problem)?;
+    Ok(())
 }
 
 struct Found {
@@ -103,34 +149,19 @@ struct Found {
 }
 
 fn text_of(connection: &Connection, owner: OwnerId, number: i64) -> Result<Option<Found>> {
-    let select =
-        "SELECT exchange, source, part, length, codec, bytes FROM search_text WHERE key = ?1 AND owner_id = ?2";
+    let select = "SELECT exchange, source, strings FROM search_text WHERE key = ?1 AND owner_id = ?2";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let row = statement.query_row(params![key(owner, number), owner.0], |row| {
-        Ok((
-            row.get::<_, i64>(0)?,
-            row.get::<_, i16>(1)?,
-            row.get::<_, Option<i64>>(2)?,
-            (
-                row.get::<_, i64>(3)?,
-                row.get::<_, i64>(4)?,
-                row.get::<_, Option<Vec<u8>>>(5)?,
-            ),
-        ))
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i16>(1)?, row.get::<_, Vec<u8>>(2)?))
     });
-    let Some((exchange, source, part, (length, codec, bytes))) = row.optional().map_err(problem)? else {
+    let Some((exchange, source, strings)) = row.optional().map_err(problem)? else {
         return Ok(None);
     };
-    let damaged = || StoreError::Damaged(format!("text {number} cannot be read"));
-    let bytes = match (part, bytes) {
-        (Some(part), _) => Parts::new(connection, owner).load(part)?.bytes,
-        (None, Some(bytes)) => Unpacking::new(connection, owner).unpack(codec, &bytes, length)?,
-        (None, None) => Vec::new(),
-    };
+    let strings = read_strings(&mut Parts::new(connection, owner), &strings)?;
     Ok(Some(Found {
         exchange: ExchangeNumber(exchange),
         source: source_of(source)?,
-        text: String::from_utf8(bytes).map_err(|_| damaged())?,
+        text: strings.join("\n"),
     }))
 }
 
@@ -139,20 +170,24 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
     if phrases.is_empty() {
         return Ok(Vec::new());
     }
-    let quoted: Vec<String> = phrases.iter().map(|phrase| format!("text : \"{phrase}\"")).collect();
-    let expression = format!("owner : {} AND {}", owner_token(owner), quoted.join(" AND "));
+    let quoted: Vec<String> = phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
+    let keys = keys_of(owner);
     let select = "SELECT t.key FROM search s JOIN search_text t ON t.key = s.rowid AND t.owner_id = ?1 \
                   JOIN exchange e ON e.key = (t.owner_id << 40 | t.exchange) AND e.owner_id = t.owner_id \
-                  WHERE search MATCH ?2 AND t.owner_id = ?1 AND (?3 IS NULL OR t.source = ?3) \
-                  AND (?4 IS NULL OR e.model = ?4) AND (?5 IS NULL OR e.at >= ?5) ORDER BY e.at DESC, t.key DESC LIMIT ?6";
+                  JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
+                  WHERE search MATCH ?2 AND s.rowid >= ?7 AND s.rowid < ?8 AND t.owner_id = ?1 \
+                  AND (?3 IS NULL OR t.source = ?3) AND (?4 IS NULL OR c.model = ?4) AND (?5 IS NULL OR e.at >= ?5) \
+                  ORDER BY e.at DESC, t.key DESC LIMIT ?6";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let row = params![
         owner.0,
-        expression,
+        quoted.join(" AND "),
         query.source.map(source_code),
         query.model,
         query.since.map(|since| since.0),
-        query.limit.min(PAGE_MAX) as i64
+        query.limit.min(PAGE_MAX) as i64,
+        keys.start,
+        keys.end
     ];
     let found: Vec<i64> = statement
         .query_map(row, |row| row.get(0))
@@ -213,9 +248,4 @@ fn snippet(text: &str, phrases: &[String]) -> String {
         &text[at..at + length],
         &text[at + length..end]
     )
-}
-
-/// A word that stands for an owner in the index.
-fn owner_token(owner: OwnerId) -> String {
-    format!("o{}", owner.0)
 }

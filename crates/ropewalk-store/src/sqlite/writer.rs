@@ -4,7 +4,6 @@
 //! a savepoint, so that one that fails leaves nothing and the others do not notice; the group is committed once and
 //! only then answered.
 
-use std::collections::hash_map::Entry;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -16,9 +15,9 @@ use tokio::sync::oneshot;
 
 use crate::codec::Packer;
 use crate::facts::OwnerId;
-use crate::sqlite::dictionary;
 use crate::sqlite::hash_index::{self, Fresh, Sweep};
 use crate::sqlite::keys::Kind;
+use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::problem;
 use crate::store::{Result, StoreError};
 
@@ -28,11 +27,14 @@ const QUEUE_MAX: usize = 256;
 /// Requests that one commit carries at most, so that the first of them does not wait for ever.
 const GROUP_MAX: usize = 64;
 
-/// Numbers of parts and chunks that were met lately; frames and chunks of running conversations stay in it.
+/// Numbers of parts, chunks and contexts that were met lately; those of running conversations stay in it.
 const KNOWN_MAX: usize = 64 * 1024;
 
-/// Owners whose packers are kept: each has a dictionary and its working memory, about a megabyte.
-const PACKERS_MAX: usize = 16;
+/// Pages of a file that is rewritten at a clean end (16 MB, some hundredths of a second), and how many of them have to
+/// be free for that: so many, and that share.
+const SHRINK_PAGES_MAX: i64 = 4096;
+const SHRINK_FREE_MIN: i64 = 8;
+const SHRINK_SHARE: i64 = 32;
 
 /// Does its work, and answers when told how the commit of its group went.
 type Job = Box<dyn FnOnce(&mut Session) -> Answer + Send>;
@@ -44,6 +46,9 @@ pub(super) struct Writer {
     thread: Option<JoinHandle<()>>,
 }
 
+/// An owner, a kind of rows and a hash, filled up with zeros where it is shorter.
+type Known = (i64, Kind, [u8; 32]);
+
 /// What a request can use while it runs.
 pub(super) struct Session {
     connection: Connection,
@@ -52,8 +57,8 @@ pub(super) struct Session {
     pending: BTreeSet<hash_index::Entry>,
     /// Those among them that the running request added.
     added: Vec<hash_index::Entry>,
-    pub(super) known: HashMap<(i64, [u8; 32]), i64>,
-    packers: HashMap<i64, Packer>,
+    known: HashMap<Known, i64>,
+    packer: Option<Packer>,
 }
 
 impl Session {
@@ -62,41 +67,45 @@ impl Session {
     }
 
     /// Rows that may have this hash, in this group, in memory or in the table.
-    pub(super) fn find(&self, owner: OwnerId, kind: Kind, hash: &[u8; 32]) -> Result<Vec<i64>> {
+    pub(super) fn find(&self, owner: OwnerId, kind: Kind, hash: &[u8]) -> Result<Vec<i64>> {
         let fresh = self.fresh.read().unwrap_or_else(PoisonError::into_inner);
         hash_index::find(&self.connection, &[&self.pending], &fresh, owner, kind, hash)
     }
 
     /// Makes a row findable by a hash, from the commit on for readers, at once for this group.
-    pub(super) fn index(&mut self, owner: OwnerId, kind: Kind, hash: &[u8; 32], row: i64) {
+    pub(super) fn index(&mut self, owner: OwnerId, kind: Kind, hash: &[u8], row: i64) {
         let entry = hash_index::entry(owner, kind, hash, row);
         if self.pending.insert(entry) {
             self.added.push(entry);
         }
     }
 
-    /// The owner's way to pack bytes.
-    pub(super) fn packer(&mut self, owner: OwnerId) -> Result<&mut Packer> {
-        if self.packers.len() >= PACKERS_MAX {
-            self.packers.clear();
-        }
-        match self.packers.entry(owner.0) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(place) => Ok(place.insert(dictionary::packer(&self.connection, owner)?)),
-        }
+    /// The connection, and the way to pack bytes.
+    pub(super) fn packer(&mut self) -> Result<(&Connection, &mut Packer)> {
+        let packer = match &mut self.packer {
+            Some(packer) => packer,
+            none => none.insert(Packer::new().map_err(cannot_pack)?),
+        };
+        Ok((&self.connection, packer))
     }
 
-    /// The owner has a new dictionary, or may have lost one with a request that failed.
-    pub(super) fn forget_packer(&mut self, owner: OwnerId) {
-        self.packers.remove(&owner.0);
+    /// The number of a row that was met lately.
+    pub(super) fn recall(&self, owner: OwnerId, kind: Kind, hash: &[u8]) -> Option<i64> {
+        self.known.get(&known(owner, kind, hash)).copied()
     }
 
-    pub(super) fn remember(&mut self, owner: OwnerId, hash: [u8; 32], number: i64) {
+    pub(super) fn remember(&mut self, owner: OwnerId, kind: Kind, hash: &[u8], number: i64) {
         if self.known.len() >= KNOWN_MAX {
             self.known.clear();
         }
-        self.known.insert((owner.0, hash), number);
+        self.known.insert(known(owner, kind, hash), number);
     }
+}
+
+fn known(owner: OwnerId, kind: Kind, hash: &[u8]) -> Known {
+    let mut filled = [0; 32];
+    filled[..hash.len()].copy_from_slice(hash);
+    (owner.0, kind, filled)
 }
 
 impl Writer {
@@ -108,7 +117,7 @@ impl Writer {
             pending: BTreeSet::new(),
             added: Vec::new(),
             known: HashMap::new(),
-            packers: HashMap::new(),
+            packer: None,
         };
         let (queue, jobs) = sync_channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
@@ -187,7 +196,6 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
                 session.pending.remove(&entry);
             }
             session.known.clear();
-            session.packers.clear();
             // Where the transaction is gone, so is the savepoint.
             let _ = session.connection.execute_batch("ROLLBACK TO request; RELEASE request");
             Err(error)
@@ -207,7 +215,6 @@ fn work(mut session: Session, mut sweep: Sweep, jobs: &Receiver<Job>, commit_del
         if outcome.is_err() {
             // Nothing of the group happened. What it knew about its own rows is wrong now.
             session.known.clear();
-            session.packers.clear();
             session.pending.clear();
             let _ = session.connection.execute_batch("ROLLBACK");
         }
@@ -256,4 +263,17 @@ fn finish(session: &mut Session, sweep: &mut Sweep) {
         // The log still has everything; the next start reads it.
         let _ = session.connection.execute_batch("ROLLBACK");
     }
+    drop(fresh);
+    // Everything is committed: a file that cannot be made smaller stays as it is.
+    let _ = shrink(&session.connection);
+}
+
+/// Gives back the pages that the log and growing packs left, where that is a fair share of a file that is quickly rewritten.
+fn shrink(connection: &Connection) -> rusqlite::Result<()> {
+    let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let (pages, free) = (pragma("page_count")?, pragma("freelist_count")?);
+    if pages <= SHRINK_PAGES_MAX && free >= SHRINK_FREE_MIN.max(pages / SHRINK_SHARE) {
+        connection.execute_batch("VACUUM")?;
+    }
+    Ok(())
 }

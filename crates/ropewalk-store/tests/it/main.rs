@@ -8,6 +8,7 @@
 )]
 
 mod conformance;
+mod links;
 mod postgres;
 mod sqlite;
 mod statements;

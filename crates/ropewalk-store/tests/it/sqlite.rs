@@ -4,10 +4,13 @@ use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use ropewalk_store::facts::Micros;
+use ropewalk_store::derived::Links;
+use ropewalk_store::facts::{Key, KeyKind, Micros, Position};
 use ropewalk_store::sqlite::{FILE_NAME, Options, Sqlite};
-use ropewalk_store::store::{Depth, Outcome, Questions, Selection, Store, StoreError};
+use ropewalk_store::store::{Asked, Depth, Outcome, Questions, Selection, Store, StoreError};
 use ropewalk_testkit::turns::Turns;
+
+use crate::links::one_conversation;
 
 fn open(folder: &Path) -> Sqlite {
     Sqlite::open(folder, &Options::default()).unwrap()
@@ -32,8 +35,8 @@ async fn what_is_recorded_is_there_after_a_restart() {
     assert!(again.iter().all(|recorded| recorded.outcome == Outcome::Known));
     let questions = Questions {
         chains: vec![turns.chain_to_look_up()],
-        keys: Vec::new(),
         limit: 3,
+        ..Questions::default()
     };
     let answers = store.look_up(owner, questions, Micros::MAX).await.unwrap();
     assert!(
@@ -41,6 +44,44 @@ async fn what_is_recorded_is_there_after_a_restart() {
             .as_ref()
             .is_some_and(|node| !node.as_output.is_empty())
     );
+}
+
+#[tokio::test]
+async fn turns_share_a_context_whatever_only_one_of_them_refers_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = open(folder.path());
+    let owner = store.owner("o").await.unwrap();
+    let session = Key {
+        kind: KeyKind::Session,
+        hash: [1; 32],
+    };
+    let own = [KeyKind::Opening, KeyKind::CallResult, KeyKind::Reference];
+    let own: Vec<Key> = own
+        .into_iter()
+        .zip(2..)
+        .map(|(kind, byte)| Key { kind, hash: [byte; 32] })
+        .collect();
+    let mut batch = Turns::new(1, 1, 10).batch(own.len());
+    for (exchange, key) in batch.iter_mut().zip(&own) {
+        exchange.keys.extend([session, *key]);
+    }
+    let recorded = store.record(owner, batch).await.unwrap();
+    let numbers: Vec<_> = recorded.iter().map(|recorded| recorded.number).collect();
+    let questions = Questions {
+        keys: own.into_iter().chain([session]).map(Asked::of).collect(),
+        limit: 10,
+        ..Questions::default()
+    };
+    let found = store.look_up(owner, questions, Micros::MAX).await.unwrap().exchanges;
+    let (of_session, each) = found.split_last().unwrap();
+    assert_eq!(each.concat(), numbers);
+    assert_eq!(of_session.len(), numbers.len());
+    drop(store);
+    let file = rusqlite::Connection::open(folder.path().join(FILE_NAME)).unwrap();
+    let contexts: i64 = file
+        .query_row("SELECT count(*) FROM context", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(contexts, 1);
 }
 
 #[tokio::test]
@@ -104,6 +145,35 @@ async fn a_full_disk_loses_nothing_that_was_committed() {
 }
 
 #[tokio::test]
+async fn links_that_do_not_fit_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = Options {
+        pages_max: 400,
+        ..Options::default()
+    };
+    let store = Sqlite::open(folder.path(), &options).unwrap();
+    let owner = store.owner("o").await.unwrap();
+    let recorded = store.record(owner, Turns::new(1, 5, 10).batch(8)).await.unwrap();
+    let numbers: Vec<_> = recorded.iter().map(|recorded| recorded.number).collect();
+    assert!(store.save_links(owner, one_conversation(0, 8, &numbers)).await.unwrap());
+    let mut large = one_conversation(1, 8, &numbers[1..]);
+    large.from_scratch = true;
+    large.branches[0].record = vec![7; 4_096 * 400];
+    let error = store.save_links(owner, large).await.unwrap_err();
+    assert!(matches!(error, StoreError::Full), "{error}");
+    drop(store);
+    let store = open(folder.path());
+    let state = store.link_state(owner).await.unwrap();
+    assert_eq!(
+        (state.version, state.linked_to, state.newest),
+        (1, Position(8), Position(8))
+    );
+    let links = store.links(owner, Links::Of(numbers.clone())).await.unwrap();
+    assert_eq!(links, one_conversation(0, 8, &numbers).links);
+    assert_eq!(store.check(owner, Depth::Structure).await.unwrap(), []);
+}
+
+#[tokio::test]
 async fn a_damaged_page_is_an_error_for_those_who_need_it() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
@@ -113,10 +183,16 @@ async fn a_damaged_page_is_an_error_for_those_who_need_it() {
     }
     drop(store);
     let path = folder.path().join(FILE_NAME);
-    let pages = std::fs::metadata(&path).unwrap().len() / 4096;
+    let pages: Vec<i64> = {
+        let connection = rusqlite::Connection::open(&path).unwrap();
+        let select = "SELECT pageno FROM dbstat WHERE name = 'exchange' AND pagetype = 'leaf' ORDER BY pageno LIMIT 3";
+        let mut statement = connection.prepare(select).unwrap();
+        let pages = statement.query_map([], |row| row.get(0)).unwrap();
+        pages.map(Result::unwrap).collect()
+    };
     let mut file = OpenOptions::new().write(true).open(&path).unwrap();
-    for page in (pages / 2)..(pages / 2 + 3) {
-        file.seek(SeekFrom::Start(page * 4096)).unwrap();
+    for page in pages {
+        file.seek(SeekFrom::Start((page as u64 - 1) * 4096)).unwrap();
         file.write_all(&[0x5a; 4096]).unwrap();
     }
     drop(file);

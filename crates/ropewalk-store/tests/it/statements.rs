@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 const WITHOUT_OWNER: [&str; 2] = ["hash_log", "sqlite_schema"];
 
 /// Statements that look for an owner, or work for all of them one after the other.
-const EXCEPTIONS: [&str; 6] = [
-    "SELECT coalesce(sum(last_part + last_node + 8 * last_exchange), 0) FROM owner",
+const EXCEPTIONS: [&str; 5] = [
+    "SELECT coalesce(sum(last_part + last_node + 14 * last_exchange), 0) FROM owner",
     "INSERT INTO owner (name, secret)",
     "SELECT owner_id FROM owner WHERE name = ?1",
-    "SELECT number, owner_id, text FROM search_queue",
-    "DELETE FROM search_queue WHERE number <= ?1",
-    "SELECT count(*) FROM search_queue",
+    "SELECT owner_id, name FROM owner WHERE ?1 IS NULL OR name > ?1",
+    "SELECT owner_id, indexed_text, last_text FROM owner WHERE indexed_text < last_text",
 ];
 
 fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -39,11 +38,11 @@ fn statements(source: &str) -> Vec<String> {
         .collect()
 }
 
-/// The full-text table is filtered by a word for the owner and joined to rows that carry it.
+/// The full-text table is filtered by the owner's range of keys and joined to rows that carry the owner.
 fn is_scoped(statement: &str) -> bool {
     let is_exception = EXCEPTIONS.iter().any(|known| statement.starts_with(known));
     let is_internal = WITHOUT_OWNER.iter().any(|table| statement.contains(table));
-    let inserts_search = statement.starts_with("INSERT INTO search (rowid, owner, text)");
+    let inserts_search = statement.starts_with("INSERT INTO search (rowid, text)");
     let is_insert = statement.starts_with("INSERT") && statement.contains("owner_id");
     let has_filter = statement.contains("owner_id = ?");
     is_exception || is_internal || inserts_search || is_insert || has_filter

@@ -9,6 +9,7 @@ use ropewalk_core::json::Style;
 use ropewalk_core::model::ChainStart;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{Inline, Piece, join};
+use ropewalk_core::rope::Layout;
 use ropewalk_store::facts::{Body, Link, Recipe, SearchText, Status, TextSource};
 use ropewalk_store::{Micros, NewExchange};
 
@@ -21,6 +22,12 @@ struct Made {
 impl Recipe for Made {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.pieces.iter())
+    }
+
+    /// Texts are added behind the last one.
+    fn layout(&self) -> Layout {
+        let end = self.pieces.len();
+        Layout { newest: end..end }
     }
 
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
@@ -98,11 +105,12 @@ pub(crate) fn turn(id: &str, at: i64, history: &[&str], answer: Option<&str>) ->
         texts: said
             .map(|(source, text)| SearchText {
                 source,
-                text: Arc::clone(text),
+                strings: vec![Arc::clone(text)],
             })
             .collect(),
         request: body(b"{\"messages\":", &texts).0,
         response: answer_text.map(|text| body(b"{\"content\":", &[text]).0),
+        spawns: Vec::new(),
         detail: "{\"method\":\"POST\"}".to_owned(),
         provenance: None,
         rules_version: 1,

@@ -22,7 +22,9 @@ CREATE TABLE owner (
     nodes bigint NOT NULL DEFAULT 0,
     bytes_in bigint NOT NULL DEFAULT 0,
     part_bytes bigint NOT NULL DEFAULT 0,
-    stored_bytes bigint NOT NULL DEFAULT 0
+    stored_bytes bigint NOT NULL DEFAULT 0,
+    link_version bigint NOT NULL DEFAULT 0,
+    linked_to bigint NOT NULL DEFAULT 0
 ) WITH (fillfactor = 50);
 
 -- Numbers are taken in blocks, outside of the recording transaction, so that taking them waits for nobody's commit.
@@ -132,6 +134,73 @@ CREATE TABLE provenance (
     uuid text,
     aliases text NOT NULL,
     PRIMARY KEY (owner_id, exchange)
+);
+
+-- The calls in answers that start agents.
+CREATE TABLE spawn (
+    owner_id bigint NOT NULL,
+    exchange bigint NOT NULL,
+    idx bigint NOT NULL,
+    call text,
+    name text,
+    prompt bytea,
+    at bigint NOT NULL,
+    PRIMARY KEY (owner_id, exchange, idx)
+);
+CREATE INDEX spawn_at ON spawn (owner_id, at, exchange, idx);
+
+-- What linking concluded. All of it but the aliases can be dropped and computed again. A conversation is named by its root
+-- exchange, a branch and an agent by their first exchange.
+CREATE TABLE link (
+    owner_id bigint NOT NULL,
+    exchange bigint NOT NULL,
+    at bigint NOT NULL,
+    conversation bigint NOT NULL,
+    branch bigint NOT NULL,
+    agent bigint NOT NULL,
+    parent bigint,
+    kind smallint NOT NULL,
+    decision bytea NOT NULL,
+    PRIMARY KEY (owner_id, exchange)
+);
+CREATE INDEX link_conversation ON link (owner_id, conversation, at, exchange);
+CREATE INDEX link_parent ON link (owner_id, parent, at, exchange) WHERE parent IS NOT NULL;
+
+CREATE TABLE branch (
+    owner_id bigint NOT NULL,
+    first bigint NOT NULL,
+    conversation bigint NOT NULL,
+    shown text NOT NULL,
+    record bytea NOT NULL,
+    PRIMARY KEY (owner_id, first)
+);
+CREATE INDEX branch_conversation ON branch (owner_id, conversation, first);
+
+CREATE TABLE conversation (
+    owner_id bigint NOT NULL,
+    root bigint NOT NULL,
+    started_at bigint NOT NULL,
+    last_at bigint NOT NULL,
+    id bytea NOT NULL,
+    record bytea NOT NULL,
+    PRIMARY KEY (owner_id, root)
+);
+CREATE INDEX conversation_last_at ON conversation (owner_id, last_at, root);
+
+-- Every id that a conversation ever had, and the exchange that the id was made from.
+CREATE TABLE conversation_alias (
+    owner_id bigint NOT NULL,
+    id bytea NOT NULL,
+    root bigint NOT NULL,
+    PRIMARY KEY (owner_id, id)
+);
+
+-- First eight bytes of the hashes that exchanges wait for.
+CREATE TABLE wanted (
+    owner_id bigint NOT NULL,
+    hash bigint NOT NULL,
+    exchange bigint NOT NULL,
+    PRIMARY KEY (owner_id, hash, exchange)
 );
 
 -- Texts that wait for the index. One that is a part as well is not written twice.

@@ -1,16 +1,20 @@
 //! PostgreSQL, on a server of the tests' own.
 
 mod damage;
+mod dictionaries;
+mod linking;
 mod reading;
 mod recording;
 mod schema;
-mod throughput;
+mod statements;
+mod tls;
+mod trouble;
 mod writers;
 
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::postgres::Options;
 use ropewalk_store::{Postgres, Store};
-use ropewalk_testkit::postgres::PrivatePostgres;
+use ropewalk_testkit::postgres::{PrivatePostgres, database_of};
 
 /// A store in a database of its own.
 struct Fresh {
@@ -29,11 +33,9 @@ async fn fresh() -> Fresh {
 impl Fresh {
     /// Runs statements behind the store's back.
     fn sql(&self, statements: &str) -> String {
-        let database = self.url.trim_start_matches("postgresql:///");
-        let database = database.split('?').next().unwrap();
         PrivatePostgres::shared()
             .unwrap()
-            .run_sql(database, statements)
+            .run_sql(database_of(&self.url), statements)
             .unwrap()
     }
 }

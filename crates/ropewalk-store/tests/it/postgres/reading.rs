@@ -1,7 +1,7 @@
 //! Look-ups, pages and search, as of any moment.
 
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Position, Status, TextSource};
-use ropewalk_store::store::{Answers, Hit, Questions, SearchQuery, Selection};
+use ropewalk_store::store::{Answers, Asked, Hit, Questions, SearchQuery, Selection};
 use ropewalk_store::{Micros, NewExchange, Store};
 
 use super::{Fresh, fresh};
@@ -22,8 +22,9 @@ impl Fresh {
     async fn look_up(&self, exchange: &NewExchange, as_of: i64) -> Answers {
         let questions = Questions {
             chains: vec![nodes(exchange)],
-            keys: exchange.keys.clone(),
+            keys: exchange.keys.iter().copied().map(Asked::of).collect(),
             limit: 10,
+            ..Questions::default()
         };
         self.store.look_up(self.owner, questions, Micros(as_of)).await.unwrap()
     }

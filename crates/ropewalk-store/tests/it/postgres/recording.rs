@@ -232,7 +232,7 @@ async fn texts_that_are_no_parts_are_searched_without_their_nul() {
     // A lone surrogate reaches Rust as U+FFFD, or escaped inside of a detail.
     exchange.texts = vec![SearchText {
         source: TextSource::ToolInput,
-        text: Arc::from("zebra\u{0}crossing \u{fffd} here"),
+        strings: vec![Arc::from("zebra\u{0}crossing \u{fffd} here")],
     }];
     exchange.detail = "{\"hint\":\"\\ud800\\u0000\"}".to_owned();
     fresh.record_one(&exchange).await;

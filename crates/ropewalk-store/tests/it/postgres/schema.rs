@@ -2,7 +2,7 @@
 
 use ropewalk_store::postgres::Options;
 use ropewalk_store::{Postgres, Store, StoreError};
-use ropewalk_testkit::postgres::PrivatePostgres;
+use ropewalk_testkit::postgres::{PrivatePostgres, database_of};
 
 use super::fresh;
 use crate::turn::turn;
@@ -45,18 +45,13 @@ async fn a_newer_schema_is_refused_unless_it_allows_it() {
 async fn a_migration_that_fails_leaves_nothing_behind() {
     let server = PrivatePostgres::shared().unwrap();
     let url = server.fresh_database().unwrap();
-    let database = url
-        .trim_start_matches("postgresql:///")
-        .split('?')
-        .next()
-        .unwrap()
-        .to_owned();
+    let database = database_of(&url);
     // A table in the way of the last one: everything before it was done when the step fails.
-    server.run_sql(&database, "CREATE TABLE search_text (x int)").unwrap();
+    server.run_sql(database, "CREATE TABLE search_text (x int)").unwrap();
     assert!(Postgres::connect(&url, Options::default()).await.is_err());
     let count = "SELECT count(*) FROM information_schema.tables WHERE table_schema = 'public'";
-    assert_eq!(server.run_sql(&database, count).unwrap(), "1");
-    server.run_sql(&database, "DROP TABLE search_text").unwrap();
+    assert_eq!(server.run_sql(database, count).unwrap(), "1");
+    server.run_sql(database, "DROP TABLE search_text").unwrap();
     assert!(Postgres::connect(&url, Options::default()).await.is_ok());
 }
 

@@ -1,0 +1,277 @@
+//! Parts in packs: what was said about the same time, compressed together.
+//!
+//! Parts are a few hundred bytes each; alone they compress badly, and a row for each would add a tenth. So an owner's new
+//! parts are added to its last pack, which is compressed anew, until it is full. A part's number says where it is: a pack
+//! is stored under the number of its first part.
+
+use ropewalk_core::leb128;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::codec::{Codec, Packer, Unpacker};
+use crate::facts::OwnerId;
+use crate::sqlite::keys::{key, keys_of, number};
+use crate::sqlite::problem;
+use crate::store::{Result, StoreError};
+
+/// A pack is full at so many bytes of parts. Larger ones hardly compress better, and one part is read by unpacking its pack.
+const PACK_BYTES_MAX: usize = 128 << 10;
+
+/// Longest pack that is read: a part of its own may be long, but damaged lengths must not ask for all memory.
+const READ_BYTES_MAX: usize = 1 << 30;
+
+/// Parts of consecutive numbers, unpacked.
+#[derive(Debug, Default)]
+pub(super) struct Pack {
+    first: i64,
+    /// Where each part ends.
+    ends: Vec<usize>,
+    bytes: Vec<u8>,
+}
+
+impl Pack {
+    /// An empty pack whose first part will have that number.
+    pub(super) fn starting_at(first: i64) -> Self {
+        Pack {
+            first,
+            ..Pack::default()
+        }
+    }
+
+    pub(super) fn part(&self, number: i64) -> Option<&[u8]> {
+        let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        let end = *self.ends.get(index)?;
+        let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
+        self.bytes.get(start..end)
+    }
+
+    /// The numbers of the parts in it.
+    pub(super) fn numbers(&self) -> std::ops::Range<i64> {
+        self.first..self.first + self.ends.len() as i64
+    }
+
+    /// Whether a part of that length belongs into another pack.
+    pub(super) fn is_full_for(&self, length: usize) -> bool {
+        !self.ends.is_empty() && self.bytes.len() + length > PACK_BYTES_MAX
+    }
+
+    pub(super) fn push(&mut self, part: &[u8]) {
+        self.bytes.extend_from_slice(part);
+        self.ends.push(self.bytes.len());
+    }
+
+    fn lengths(&self) -> Vec<u8> {
+        let mut lengths = Vec::with_capacity(self.ends.len() * 2);
+        let mut start = 0;
+        for end in &self.ends {
+            leb128::write((end - start) as u64, &mut lengths);
+            start = *end;
+        }
+        lengths
+    }
+
+    /// Writes the pack over what was there of it; gives its size. One that is full stays as it is from then on.
+    pub(super) fn save(
+        &self,
+        connection: &Connection,
+        owner: OwnerId,
+        packer: &mut Packer,
+        is_full: bool,
+    ) -> Result<i64> {
+        let packed = match is_full {
+            true => packer.pack_tightly(&self.bytes),
+            false => packer.pack(&self.bytes),
+        };
+        let (codec, packed) = packed.map_err(cannot_pack)?;
+        // Removed first, so that the new pack takes the pages of the old one; replacing would need both at a time.
+        let delete = "DELETE FROM pack WHERE key = ?1 AND owner_id = ?2";
+        let mut statement = connection.prepare_cached(delete).map_err(problem)?;
+        statement
+            .execute(params![key(owner, self.first), owner.0])
+            .map_err(problem)?;
+        let insert = "INSERT INTO pack (key, owner_id, lengths, codec, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let mut statement = connection.prepare_cached(insert).map_err(problem)?;
+        let row = params![key(owner, self.first), owner.0, self.lengths(), codec.code(), packed];
+        statement.execute(row).map_err(problem)?;
+        Ok(packed.len() as i64)
+    }
+}
+
+/// A pack as it is stored.
+#[derive(Debug)]
+pub(super) struct StoredPack {
+    pub(super) first: i64,
+    lengths: Vec<u8>,
+    codec: i64,
+    bytes: Vec<u8>,
+}
+
+impl StoredPack {
+    /// The pack that has this part, or would have it if it were there.
+    pub(super) fn find(connection: &Connection, owner: OwnerId, part: i64) -> Result<Option<Self>> {
+        let select = "SELECT key, lengths, codec, bytes FROM pack WHERE owner_id = ?1 AND key >= ?2 AND key <= ?3 \
+                      ORDER BY key DESC LIMIT 1";
+        let mut statement = connection.prepare_cached(select).map_err(problem)?;
+        let range = params![owner.0, keys_of(owner).start, key(owner, part)];
+        let found = statement.query_row(range, |row| {
+            Ok(StoredPack {
+                first: number(row.get(0)?),
+                lengths: row.get(1)?,
+                codec: row.get(2)?,
+                bytes: row.get(3)?,
+            })
+        });
+        found.optional().map_err(problem)
+    }
+
+    /// What it takes on disk.
+    pub(super) fn size(&self) -> i64 {
+        self.bytes.len() as i64
+    }
+
+    pub(super) fn unpack(&self, unpacker: &mut Unpacker) -> Result<Pack> {
+        let damaged = |what: &str| StoreError::Damaged(format!("pack {}: {what}", self.first));
+        let mut pack = Pack::starting_at(self.first);
+        let (mut rest, mut end) = (&self.lengths[..], 0_usize);
+        while !rest.is_empty() {
+            let length = leb128::read(&mut rest).and_then(|length| usize::try_from(length).ok());
+            let next = length.and_then(|length| end.checked_add(length));
+            end = next
+                .filter(|next| *next <= READ_BYTES_MAX)
+                .ok_or_else(|| damaged("its lengths cannot be read"))?;
+            pack.ends.push(end);
+        }
+        let codec = Codec::of_code(self.codec).ok_or_else(|| damaged("its codec is unknown"))?;
+        let unpacked = unpacker.unpack(codec, &self.bytes, end);
+        pack.bytes = unpacked.map_err(|error| damaged(&error.to_string()))?;
+        Ok(pack)
+    }
+}
+
+/// Packs that are kept unpacked while many parts are read.
+const KEPT_MAX: usize = 16;
+
+/// Parts of one owner, read pack by pack.
+#[derive(Debug, Default)]
+pub(super) struct PackReader {
+    unpacker: Unpacker,
+    /// The one used last is at the end.
+    kept: Vec<Pack>,
+}
+
+impl PackReader {
+    pub(super) fn part(&mut self, connection: &Connection, owner: OwnerId, number: i64) -> Result<&[u8]> {
+        let missing = || StoreError::Damaged(format!("part {number} is not there"));
+        let known = self.kept.iter().rposition(|pack| pack.numbers().contains(&number));
+        let pack = match known {
+            Some(place) => self.kept.remove(place),
+            None => {
+                let stored = StoredPack::find(connection, owner, number)?.ok_or_else(missing)?;
+                if self.kept.len() >= KEPT_MAX {
+                    self.kept.remove(0);
+                }
+                stored.unpack(&mut self.unpacker)?
+            }
+        };
+        self.kept.push(pack);
+        let part = self.kept.last().and_then(|pack| pack.part(number));
+        part.ok_or_else(missing)
+    }
+}
+
+/// Packs that readers keep unpacked between questions: some 4 MB.
+const SHARED_MAX: usize = 32;
+
+/// Packs unpacked for everybody who reads the same store. What a committed pack holds never changes, so one that has a part has
+/// it for good; a pack that grew since is read again for its new parts.
+#[derive(Debug, Default)]
+pub(super) struct SharedPacks {
+    /// The one used last is at the end.
+    kept: Mutex<Vec<(OwnerId, Arc<Pack>)>>,
+}
+
+impl SharedPacks {
+    /// The pack that has a part.
+    pub(super) fn with_part(&self, connection: &Connection, owner: OwnerId, number: i64) -> Result<Arc<Pack>> {
+        let has_it = |(of, pack): &(OwnerId, Arc<Pack>)| *of == owner && pack.numbers().contains(&number);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = kept.iter().rposition(has_it) {
+            let used = kept.remove(place);
+            kept.push(used.clone());
+            return Ok(used.1);
+        }
+        drop(kept);
+        let missing = || StoreError::Damaged(format!("part {number} is not there"));
+        let stored = StoredPack::find(connection, owner, number)?.ok_or_else(missing)?;
+        let pack = Arc::new(stored.unpack(&mut Unpacker::default())?);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.retain(|(of, other)| *of != owner || other.first != pack.first);
+        if kept.len() >= SHARED_MAX {
+            kept.remove(0);
+        }
+        kept.push((owner, pack.clone()));
+        Ok(pack)
+    }
+}
+
+pub(super) fn cannot_pack(error: std::io::Error) -> StoreError {
+    StoreError::Database {
+        what: "parts cannot be compressed".to_owned(),
+        source: error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_come_out_of_a_pack_by_their_numbers() {
+        let mut pack = Pack::starting_at(7);
+        let parts = [&b"one"[..], b"", &[1; 300], b"four"];
+        parts.iter().for_each(|part| pack.push(part));
+        let stored = StoredPack {
+            first: 7,
+            lengths: pack.lengths(),
+            codec: Codec::Plain.code(),
+            bytes: pack.bytes,
+        };
+        let again = stored.unpack(&mut Unpacker::default()).unwrap();
+        assert_eq!(again.numbers(), 7..11);
+        for (number, part) in (7..).zip(parts) {
+            assert_eq!(again.part(number), Some(part));
+        }
+        assert_eq!(
+            (again.part(6), again.part(11), again.part(i64::MIN)),
+            (None, None, None)
+        );
+    }
+
+    #[test]
+    fn a_pack_is_full_before_it_grows_too_large_but_never_empty() {
+        let mut pack = Pack::starting_at(1);
+        assert!(!pack.is_full_for(PACK_BYTES_MAX * 3));
+        pack.push(&[0; 10]);
+        assert!(!pack.is_full_for(PACK_BYTES_MAX - 10));
+        assert!(pack.is_full_for(PACK_BYTES_MAX - 9));
+    }
+
+    #[test]
+    fn damaged_lengths_are_an_error() {
+        for lengths in [
+            vec![0x80],
+            vec![0xff; 10],
+            [vec![0xff; 8], vec![0x7f]].concat(),
+            vec![9],
+        ] {
+            let stored = StoredPack {
+                first: 1,
+                lengths,
+                codec: Codec::Plain.code(),
+                bytes: b"eight by".to_vec(),
+            };
+            assert!(stored.unpack(&mut Unpacker::default()).is_err());
+        }
+    }
+}
