@@ -2,12 +2,14 @@
 //!
 //! What makes real traffic hard to store is all here: the newest prompt is a block array with `cache_control` and
 //! becomes a bare string next turn, `cache_control` moves, a context message comes and goes, answers are streamed in
-//! small deltas, tool inputs are streamed with other white space than they are replayed with. The texts look like source
-//! code and prose about it. Everything follows from the seed.
+//! small deltas, tool inputs are streamed with other white space than they are replayed with. What is said is source code
+//! and prose about it ([`SourceText`]). Everything else follows from the seed.
 
 use std::fmt::Write as _;
 
 use ropewalk_core::json::{Style, encode_into};
+
+use crate::source_text::SourceText;
 
 /// One request with its answer, as bytes.
 #[derive(Debug, Clone)]
@@ -20,6 +22,7 @@ pub struct Turn {
 #[derive(Debug, Clone)]
 pub struct Conversation {
     random: Random,
+    source: SourceText,
     /// Bytes that each turn adds to the history, on average.
     turn_bytes: usize,
     /// One answer in so many is a plain JSON body; 0 streams them all.
@@ -43,10 +46,13 @@ enum Said {
 impl Conversation {
     pub fn new(seed: u64, turn_bytes: usize) -> Self {
         let mut random = Random(seed);
-        let system = random.prose(6_000);
-        let tools = (0..24).map(|number| random.tool(number)).collect::<Vec<_>>().join(",");
+        let mut source = SourceText::new(seed);
+        let system = source.prose(6_000);
+        let tools: Vec<String> = (0..24).map(|number| tool(number, &mut random, &mut source)).collect();
+        let tools = tools.join(",");
         let mut conversation = Conversation {
             random,
+            source,
             turn_bytes,
             plain_every: 0,
             system,
@@ -97,18 +103,18 @@ impl Conversation {
 
     fn user(&mut self) {
         let said = if self.turn == 0 {
-            let reminder = format!("<system-reminder>\n{}\n</system-reminder>", self.random.prose(300));
-            let prompt = self.random.prose(120);
+            let reminder = format!("<system-reminder>\n{}\n</system-reminder>", self.source.prose(300));
+            let prompt = self.source.prose(120);
             Said::Blocks {
                 role: "user",
                 blocks: format!("{}}},{}", text_block(&reminder), text_block(&prompt)),
             }
         } else if self.turn.is_multiple_of(6) {
             let length = 80 + self.random.below(200);
-            Said::Prompt(self.random.prose(length))
+            Said::Prompt(self.source.prose(length))
         } else {
             let length = self.turn_bytes * 6 / 10;
-            let output = self.random.code(length / 2 + self.random.0 as usize % length);
+            let output = self.source.code(length / 2 + self.random.0 as usize % length);
             Said::Blocks {
                 role: "user",
                 blocks: format!(
@@ -123,11 +129,11 @@ impl Conversation {
     }
 
     fn answer(&mut self) -> String {
-        let thinking = self.random.prose(self.turn_bytes / 12);
+        let thinking = self.source.prose(self.turn_bytes / 12);
         let signature = self.random.base64(320);
-        let text = self.random.prose(self.turn_bytes / 7);
+        let text = self.source.prose(self.turn_bytes / 7);
         let path = self.random.path();
-        let content = self.random.code(self.turn_bytes / 6);
+        let content = self.source.code(self.turn_bytes / 6);
         let id = self.tool_use_id(self.turn);
         let message_id = format!("msg_{}", self.random.letters(24));
         let blocks = format!(
@@ -362,6 +368,12 @@ impl Random {
         (self.next_u64() % bound.max(1) as u64) as usize
     }
 
+    /// True at the given rate, between 0 and 1.
+    pub fn chance(&mut self, rate: f64) -> bool {
+        let unit = (self.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        unit < rate
+    }
+
     pub fn word(&mut self) -> &'static str {
         WORDS[self.below(WORDS.len())]
     }
@@ -399,46 +411,14 @@ impl Random {
         out.truncate(out.floor_char_boundary(length));
         out.trim_end().to_owned()
     }
+}
 
-    /// Lines that look like source code.
-    pub fn code(&mut self, length: usize) -> String {
-        let mut out = String::with_capacity(length + 80);
-        let mut depth = 0;
-        while out.len() < length {
-            let indent = "    ".repeat(depth);
-            let (a, b, c) = (self.word(), self.word(), self.word());
-            let number = self.below(100_000);
-            match self.below(7) {
-                0 => {
-                    writeln!(out, "{indent}fn {a}_{b}({c}: &str) -> Result<u64, Error> {{").expect("strings take all");
-                    depth = (depth + 1).min(4);
-                }
-                1 if depth > 0 => {
-                    depth -= 1;
-                    writeln!(out, "{}}}", "    ".repeat(depth)).expect("strings take all");
-                }
-                2 => writeln!(out, "{indent}// {}", self.prose(60)).expect("strings take all"),
-                3 => writeln!(out, "{indent}let {a} = {b}.{c}(\"{a} {b}\", {number})?;").expect("strings take all"),
-                4 => writeln!(
-                    out,
-                    "{indent}if {a} < {number} && {b} != \"{c}\" {{ return Err({a}); }}"
-                )
-                .expect("strings take all"),
-                5 => writeln!(out, "{indent}{a}.push({b}_{c}[{number}]);").expect("strings take all"),
-                _ => writeln!(out, "{indent}self.{a}.{b}(|{c}| {c}.{a}_{number}());").expect("strings take all"),
-            }
-        }
-        out.truncate(out.floor_char_boundary(length));
-        out
-    }
-
-    fn tool(&mut self, number: usize) -> String {
-        let length = 400 + self.below(1_800);
-        format!(
-            r#"{{"name":"Tool{number}","description":"{}","input_schema":{{"type":"object","properties":{{"{}":{{"type":"string","description":"{}"}}}},"required":[],"additionalProperties":false}}}}"#,
-            escape(&self.prose(length)),
-            self.word(),
-            escape(&self.prose(60))
-        )
-    }
+fn tool(number: usize, random: &mut Random, source: &mut SourceText) -> String {
+    let length = 400 + random.below(1_800);
+    format!(
+        r#"{{"name":"Tool{number}","description":"{}","input_schema":{{"type":"object","properties":{{"{}":{{"type":"string","description":"{}"}}}},"required":[],"additionalProperties":false}}}}"#,
+        escape(&source.prose(length)),
+        random.word(),
+        escape(&source.prose(60))
+    )
 }

@@ -1,6 +1,8 @@
 //! What tests of several crates share. A dev-dependency, never part of what users run.
 //!
-//! Exchanges: [`captures`] (recorded and hand-made), [`conversation`] (generated), [`turns`] (finished, to measure with).
+//! Exchanges: [`captures`] (recorded and hand-made), [`conversation`] (generated), [`turns`] (finished, to measure with),
+//! [`traffic`] (generated, of many conversations at once, with the truth about who belongs to whom); what conversations and
+//! turns say comes from [`source_text`].
 //! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`conformance`] (what every store must do).
 //! [`postgres`] starts a database server of the tests' own.
 
@@ -10,5 +12,7 @@ pub mod conversation;
 pub mod memory_store;
 pub mod part_store;
 pub mod postgres;
+pub mod source_text;
+pub mod traffic;
 pub mod turns;
 mod word_search;

@@ -5,12 +5,14 @@ use std::collections::HashMap;
 use ropewalk_core::hash::PartHash;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{JoinError, PartSource, Piece, join};
-use ropewalk_core::rope::{self, PartNumber, PartNumbers, Rope, RopeError, RopeSource};
+use ropewalk_core::rope::{self, ChunkName, ChunkNumber, Layout, PartNumber, Rope, RopeError, RopeNumbers, RopeSource};
 
 #[derive(Debug, Clone, Default)]
 pub struct PartStore {
     number_of: HashMap<PartHash, PartNumber>,
     parts: Vec<(PartHash, Vec<u8>)>,
+    chunk_of: HashMap<ChunkName, ChunkNumber>,
+    chunks: Vec<Vec<u8>>,
     part_bytes: usize,
     chunk_bytes: usize,
     root_bytes: usize,
@@ -22,13 +24,14 @@ impl PartStore {
         &mut self,
         parts: impl IntoIterator<Item = &'p Part>,
         pieces: impl IntoIterator<Item = &'p Piece>,
+        layout: Layout,
     ) -> Result<Rope, MissingPart> {
         for part in parts {
             if self.insert(part.hash, part.as_bytes()) {
                 self.part_bytes += part.as_bytes().len();
             }
         }
-        let rope = rope::store(pieces, self)?;
+        let rope = rope::store(pieces, layout, self)?;
         self.root_bytes += rope.root.len();
         Ok(rope)
     }
@@ -67,25 +70,26 @@ pub enum LoadError {
     Join(#[source] JoinError),
 }
 
-impl PartNumbers for PartStore {
+impl RopeNumbers for PartStore {
     type Error = MissingPart;
 
-    fn number(&mut self, part: &PartHash) -> Result<PartNumber, MissingPart> {
+    fn part_number(&mut self, part: &PartHash) -> Result<PartNumber, MissingPart> {
         self.number_of
             .get(part)
             .copied()
             .ok_or_else(|| MissingPart(part.to_string()))
     }
 
-    fn find_chunk(&mut self, name: &PartHash) -> Result<Option<PartNumber>, MissingPart> {
-        Ok(self.number_of.get(name).copied())
+    fn find_chunk(&mut self, name: &ChunkName) -> Result<Option<ChunkNumber>, MissingPart> {
+        Ok(self.chunk_of.get(name).copied())
     }
 
-    fn insert_chunk(&mut self, name: &PartHash, bytes: Vec<u8>) -> Result<PartNumber, MissingPart> {
-        if self.insert(*name, &bytes) {
-            self.chunk_bytes += bytes.len();
-        }
-        self.number(name)
+    fn insert_chunk(&mut self, name: &ChunkName, bytes: Vec<u8>) -> Result<ChunkNumber, MissingPart> {
+        let number = self.chunks.len() as ChunkNumber;
+        self.chunk_bytes += bytes.len();
+        self.chunks.push(bytes);
+        self.chunk_of.insert(*name, number);
+        Ok(number)
     }
 }
 
@@ -99,11 +103,9 @@ impl RopeSource for PartStore {
             .ok_or_else(|| MissingPart(format!("number {number}")))
     }
 
-    fn chunk(&mut self, number: PartNumber) -> Result<Vec<u8>, MissingPart> {
-        let found = self.parts.get(number as usize);
-        found
-            .map(|(_, bytes)| bytes.clone())
-            .ok_or_else(|| MissingPart(format!("number {number}")))
+    fn chunk(&mut self, number: ChunkNumber) -> Result<Vec<u8>, MissingPart> {
+        let found = self.chunks.get(number as usize).cloned();
+        found.ok_or_else(|| MissingPart(format!("chunk {number}")))
     }
 }
 

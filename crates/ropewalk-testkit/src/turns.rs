@@ -1,7 +1,7 @@
 //! Finished exchanges without the cost of making them from bodies: for measuring a store and nothing else.
 //!
-//! Many conversations run side by side, each turn adds a question and an answer of about 900 bytes of text that looks like
-//! source code, and carries the recipe of its whole history, as real turns do.
+//! Many conversations run side by side, each turn adds a question and an answer of about 900 bytes of source
+//! code, and carries the recipe of its whole history, as real turns do.
 
 use std::sync::Arc;
 
@@ -11,20 +11,27 @@ use ropewalk_core::json::Style;
 use ropewalk_core::model::{Block, ChainStart, Role};
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{Inline, Piece};
+use ropewalk_core::rope::Layout;
 use ropewalk_store::facts::{Body, Key, KeyKind, Link, Micros, NewExchange, Recipe, Status};
 
 use crate::conversation::Random;
+use crate::source_text::SourceText;
 
 /// A recipe and the parts that are new in it.
 #[derive(Debug)]
 pub struct MadeRecipe {
     pub pieces: Vec<Piece>,
     pub parts: Vec<Part>,
+    pub layout: Layout,
 }
 
 impl Recipe for MadeRecipe {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.pieces.iter())
+    }
+
+    fn layout(&self) -> Layout {
+        self.layout.clone()
     }
 
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
@@ -39,7 +46,7 @@ pub struct Turns {
     running: Vec<Running>,
     turns_each: usize,
     made: u64,
-    /// Source-like text that turns are cut from; each gets words of its own.
+    /// Texts that turns are cut from; each gets words of its own.
     sources: Vec<String>,
     frames: [Part; 3],
 }
@@ -55,10 +62,10 @@ const TEXT_BYTES: usize = 900;
 impl Turns {
     /// `side_by_side` conversations of `turns_each` turns at a time.
     pub fn new(seed: u64, side_by_side: usize, turns_each: usize) -> Self {
-        let mut random = Random(seed);
-        let sources = (0..64).map(|_| random.code(4 * TEXT_BYTES)).collect();
+        let mut source = SourceText::new(seed);
+        let sources = (0..64).map(|_| source.code(4 * TEXT_BYTES)).collect();
         Turns {
-            random,
+            random: Random(seed),
             running: vec![Running::default(); side_by_side],
             turns_each,
             made: 0,
@@ -122,7 +129,9 @@ impl Turns {
             .extend([Piece::Raw(user.hash), Piece::Text(question_part.hash, Style::Plain)]);
         push_link(&mut running.chain, start, Role::User, &question);
         let request_chain = running.chain.clone();
+        let newest = running.pieces.len() - 2..running.pieces.len();
         let request = MadeRecipe {
+            layout: Layout { newest },
             pieces: running.pieces.iter().cloned().chain(inline("\"}]}")).collect(),
             parts: vec![user, assistant.clone(), question_part],
         };
@@ -132,6 +141,7 @@ impl Turns {
         push_link(&mut running.chain, start, Role::Assistant, &answer);
         let answer_chain = running.chain[request_chain.len()..].to_vec();
         let response = MadeRecipe {
+            layout: Layout::once(3),
             pieces: [Piece::Raw(response.hash), Piece::Text(answer_part.hash, Style::Plain)]
                 .into_iter()
                 .chain(inline("\"}]}"))
@@ -199,6 +209,7 @@ fn exchange(
         cost_is_estimate: false,
         request: body(request),
         response: Some(body(response)),
+        spawns: Vec::new(),
         texts: Vec::new(),
         detail: "{}".to_owned(),
         provenance: None,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Status};
-use ropewalk_store::store::Questions;
+use ropewalk_store::store::{Asked, Questions};
 use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{Case, after_turns, all_rows, deepest, fresh_owner, record, record_one, turn};
@@ -190,9 +190,9 @@ pub async fn keys_of_answers_are_known_from_their_end<S: Store + 'static>(store:
     ];
     for as_of in moments {
         let questions = Questions {
-            chains: Vec::new(),
-            keys: keys.to_vec(),
+            keys: keys.map(Asked::of).to_vec(),
             limit: 10,
+            ..Questions::default()
         };
         let answers = store
             .look_up(owner, questions, as_of)

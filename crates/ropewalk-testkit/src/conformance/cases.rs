@@ -207,8 +207,8 @@ pub async fn row_of(store: &impl Store, owner: OwnerId, number: ExchangeNumber) 
 pub async fn deepest(store: &impl Store, owner: OwnerId, chain: Vec<NodeHash>, as_of: Micros) -> Option<KnownNode> {
     let questions = Questions {
         chains: vec![chain],
-        keys: Vec::new(),
         limit: 100,
+        ..Questions::default()
     };
     let answers = store
         .look_up(owner, questions, as_of)

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::hash::sha256;
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Status};
-use ropewalk_store::store::{KnownNode, Questions};
+use ropewalk_store::store::{Asked, Beginning, KnownNode, Questions};
 use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{Case, after_turns, deepest, fresh_owner, record, record_one, turn};
@@ -31,6 +31,31 @@ async fn three_turns(store: &impl Store, owner: OwnerId) -> (Vec<Case>, Vec<Exch
 
 fn chain(said: &[&str]) -> Vec<NodeHash> {
     turn("asked", after_turns(0), said, None).request_nodes()
+}
+
+/// The beginning of a hash finds what has it, and only that, whatever kind of hash it is.
+pub async fn the_beginning_of_a_hash_finds_its_exchanges<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let (cases, numbers) = three_turns(&*store, owner).await;
+    let digits = |hash: &[u8], count: usize| -> String {
+        let hex = hash.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        hex.chars().take(count).collect()
+    };
+    for (case, number) in cases.iter().zip(&numbers) {
+        for (_, hash) in &case.new.hashes {
+            let prefix = digits(hash, 15).parse().expect("digits");
+            let found = store.beginning_with(owner, prefix, 10).await.expect("an answer");
+            assert!(found.exchanges.contains(number), "{}", digits(hash, 15));
+        }
+        let node = case.input_node();
+        let found = store
+            .beginning_with(owner, digits(&node.0, 13).parse().expect("digits"), 10)
+            .await;
+        assert_eq!(found.expect("an answer").nodes, [node]);
+        let unknown = digits(&sha256(&node.0), 13).parse().expect("digits");
+        let found = store.beginning_with(owner, unknown, 10).await;
+        assert_eq!(found.expect("an answer"), Beginning::default());
+    }
 }
 
 pub async fn the_deepest_known_node_is_found<S: Store + 'static>(store: Arc<S>) {
@@ -99,8 +124,9 @@ pub async fn every_chain_and_key_is_answered_in_its_place<S: Store + 'static>(st
             Vec::new(),
             cases[0].request_nodes(),
         ],
-        keys: vec![known("t3"), unknown, known("t1"), known("t1")],
+        keys: [known("t3"), unknown, known("t1"), known("t1")].map(Asked::of).to_vec(),
         limit: 10,
+        ..Questions::default()
     };
     let answers = store
         .look_up(owner, questions, Micros::MAX)
@@ -122,9 +148,9 @@ pub async fn every_chain_and_key_is_answered_in_its_place<S: Store + 'static>(st
         ..known("t1")
     };
     let questions = Questions {
-        chains: Vec::new(),
-        keys: vec![other_kind],
+        keys: vec![Asked::of(other_kind)],
         limit: 10,
+        ..Questions::default()
     };
     let answers = store
         .look_up(owner, questions, Micros::MAX)
@@ -148,9 +174,9 @@ pub async fn keys_find_their_exchanges_newest_first_and_limited<S: Store + 'stat
     let newest: Vec<_> = numbers.into_iter().map(|(_, number)| number).collect();
     for limit in [1, 3, 5, 100] {
         let questions = Questions {
-            chains: Vec::new(),
-            keys: shared.to_vec(),
+            keys: shared.map(Asked::of).to_vec(),
             limit,
+            ..Questions::default()
         };
         let answers = store
             .look_up(owner, questions, Micros::MAX)
@@ -172,9 +198,9 @@ pub async fn every_hash_finds_its_exchanges<S: Store + 'static>(store: Arc<S>) {
         let mut expected: Vec<ExchangeNumber> = both.iter().filter(has_it).map(|(_, number)| **number).collect();
         expected.reverse();
         let questions = Questions {
-            chains: Vec::new(),
-            keys: vec![Key::of_hash(hash)],
+            keys: vec![Asked::of(Key::of_hash(hash))],
             limit: 10,
+            ..Questions::default()
         };
         let answers = store.look_up(owner, questions, Micros::MAX).await;
         let found = &answers.expect("a look-up is answered").exchanges[0];

@@ -5,17 +5,23 @@
 //!
 //! Themes: [`bodies`] (bytes come back), [`recording`] (once, whole or not at all), [`owners`] (nothing is shared),
 //! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
-//! checks), [`strange`] (hostile input), [`arrival`] (order does not matter).
+//! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
+//! [`spawns`] (calls that start agents), [`derived`], [`derived_pages`] and [`derived_damage`] (what linking concluded).
 
 pub mod arrival;
 pub mod as_of;
 pub mod bodies;
 pub mod cases;
+pub mod derived;
+pub mod derived_damage;
+pub mod derived_pages;
 pub mod listing;
 pub mod look_ups;
 pub mod owners;
+pub mod questions;
 pub mod recording;
 pub mod search;
+pub mod spawns;
 pub mod strange;
 pub mod upkeep;
 
@@ -47,6 +53,7 @@ macro_rules! store_conformance {
             ]);
             $crate::store_conformance!(@theme $make, owners: [
                 an_owner_is_made_once,
+                an_owner_is_found_by_name_without_being_made,
                 owners_share_and_see_nothing,
                 a_part_of_another_owner_is_missing,
             ]);
@@ -55,6 +62,7 @@ macro_rules! store_conformance {
                 every_chain_and_key_is_answered_in_its_place,
                 keys_find_their_exchanges_newest_first_and_limited,
                 every_hash_finds_its_exchanges,
+                the_beginning_of_a_hash_finds_its_exchanges,
                 a_cut_off_answer_is_known_but_no_output,
             ]);
             $crate::store_conformance!(@theme $make, as_of: [
@@ -88,6 +96,34 @@ macro_rules! store_conformance {
             $crate::store_conformance!(@theme $make, arrival: [
                 any_order_of_arrival_gives_the_same,
                 racing_recorders_of_the_same_exchanges_agree,
+            ]);
+            $crate::store_conformance!(@theme $make, questions: [
+                every_key_is_asked_at_its_own_time,
+                every_node_is_asked_at_its_own_time,
+                a_chain_comes_back_whole_or_not_at_all,
+                a_row_says_how_deep_its_request_is,
+            ]);
+            $crate::store_conformance!(@theme $make, spawns: [
+                spawns_are_found_by_their_exchange_and_by_their_time,
+                spawns_come_with_the_end_of_their_exchange,
+                spawns_of_other_owners_are_not_seen,
+            ]);
+            $crate::store_conformance!(@theme $make, derived: [
+                links_come_back_as_they_were_saved,
+                a_save_on_top_of_another_state_changes_nothing,
+                of_racing_savers_exactly_one_wins,
+                an_id_finds_its_conversation_wherever_it_went,
+                owners_never_see_each_others_links,
+            ]);
+            $crate::store_conformance!(@theme $make, derived_damage: [
+                a_check_finds_links_that_do_not_hold_together,
+            ]);
+            $crate::store_conformance!(@theme $make, derived_pages: [
+                children_come_in_the_order_of_time,
+                a_conversation_is_read_page_by_page,
+                who_waits_for_a_hash_is_found_by_it,
+                conversations_come_newest_first_page_by_page,
+                no_answer_is_longer_than_a_page,
             ]);
         }
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::prepare;
 use ropewalk_store::facts::{ExchangeNumber, Position};
-use ropewalk_store::store::{Half, Outcome, Questions, Selection, Stats, StoreError};
+use ropewalk_store::store::{Asked, Half, Outcome, Questions, Selection, Stats, StoreError};
 use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{Case, all_rows, assert_bytes, conversation, deepest, find, fresh_owner, index_all, query, record};
@@ -25,6 +25,28 @@ pub async fn an_owner_is_made_once<S: Store + 'static>(store: Arc<S>) {
         .await
         .expect("any text is a name");
     assert_ne!(odd, first);
+}
+
+pub async fn an_owner_is_found_by_name_without_being_made<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    let name = format!("z é\"' {}", owner.0);
+    assert_eq!(store.find_owner(&name).await.expect("a name can be looked up"), None);
+    let made = store.owner(&name).await.expect("any text is a name");
+    assert_eq!(
+        store.find_owner(&name).await.expect("a name can be looked up"),
+        Some(made)
+    );
+    let mut all = Vec::new();
+    loop {
+        let after = all.last().map(|(_, name): &(OwnerId, String)| name.clone());
+        let page = store.owners(after).await.expect("owners can be listed");
+        if page.is_empty() {
+            break;
+        }
+        all.extend(page);
+    }
+    assert!(all.contains(&(made, name)));
+    assert!(all.is_sorted_by(|a, b| a.1 < b.1));
 }
 
 pub async fn owners_share_and_see_nothing<S: Store + 'static>(store: Arc<S>) {
@@ -90,8 +112,12 @@ async fn assert_sees_nothing(store: &impl Store, owner: OwnerId, cases: &[Case])
             .iter()
             .map(|case| [case.request_nodes(), case.answer_nodes()].concat())
             .collect(),
-        keys: cases.iter().flat_map(|case| case.new.keys.clone()).collect(),
+        keys: cases
+            .iter()
+            .flat_map(|case| case.new.keys.iter().copied().map(Asked::of))
+            .collect(),
         limit: 10,
+        ..Questions::default()
     };
     let answers = store
         .look_up(owner, questions, Micros::MAX)
@@ -99,7 +125,10 @@ async fn assert_sees_nothing(store: &impl Store, owner: OwnerId, cases: &[Case])
         .expect("a look-up is answered");
     assert!(answers.deepest.iter().all(Option::is_none) && answers.exchanges.iter().all(Vec::is_empty));
     let texts = cases.iter().flat_map(|case| &case.new.texts);
-    for word in texts.filter_map(|text| text.text.split_whitespace().next()).take(10) {
+    for word in texts
+        .filter_map(|text| text.strings[0].split_whitespace().next())
+        .take(10)
+    {
         assert_eq!(find(store, owner, query(word)).await, [], "{word}");
     }
 }

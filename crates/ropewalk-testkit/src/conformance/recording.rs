@@ -5,8 +5,9 @@ use std::sync::Arc;
 use ropewalk_core::hash::PartHash;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
+use ropewalk_core::rope::Layout;
 use ropewalk_store::facts::{Provenance, Recipe, Status};
-use ropewalk_store::store::{ExchangeRow, ID_MAX, Outcome, Questions, Selection, StoreError};
+use ropewalk_store::store::{Asked, ExchangeRow, ID_MAX, Outcome, Questions, Selection, StoreError};
 use ropewalk_store::{Micros, NewExchange, Store};
 
 use super::cases::{
@@ -116,6 +117,10 @@ impl Recipe for Unstored {
         Box::new(self.0.iter())
     }
 
+    fn layout(&self) -> Layout {
+        Layout::once(self.0.len())
+    }
+
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         Box::new(std::iter::empty())
     }
@@ -150,9 +155,9 @@ pub async fn a_batch_with_a_missing_part_leaves_nothing<S: Store + 'static>(stor
         assert_eq!(all_rows(&*store, owner, Micros::MAX).await.len(), 1);
         assert_eq!(deepest(&*store, owner, good.request_nodes(), Micros::MAX).await, None);
         let questions = Questions {
-            chains: Vec::new(),
-            keys: good.new.keys.clone(),
+            keys: good.new.keys.iter().copied().map(Asked::of).collect(),
             limit: 10,
+            ..Questions::default()
         };
         let answers = store
             .look_up(owner, questions, Micros::MAX)

@@ -4,12 +4,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ropewalk_core::hash::{NodeHash, PartHash, sha256};
 use ropewalk_core::recipe::{Piece, join};
-use ropewalk_store::facts::{ExchangeNumber, Micros, SearchText};
+use ropewalk_store::HashPrefix;
+use ropewalk_store::facts::{ExchangeNumber, Micros, SearchText, Spawn};
 use ropewalk_store::store::{
-    Depth, ExchangeRow, Finding, Half, Hit, KnownNode, PAGE_MAX, Result, SearchQuery, Selection, Severity, Stats,
-    StoreError,
+    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, KnownNode, PAGE_MAX, Questions, Result, SearchQuery,
+    Selection, Severity, Stats, StoreError,
 };
 
+use super::derived::Derived;
 use super::stored::Stored;
 use crate::word_search;
 
@@ -25,6 +27,7 @@ pub(super) struct Owned {
     pub(super) conflicts: u64,
     pub(super) waiting: Vec<(ExchangeNumber, SearchText)>,
     pub(super) indexed: Vec<(ExchangeNumber, SearchText)>,
+    pub(super) derived: Derived,
 }
 
 impl Owned {
@@ -53,6 +56,77 @@ impl Owned {
             as_output: self.newest(as_output, limit),
             first,
         })
+    }
+
+    pub(super) fn beginning_with(&self, prefix: &HashPrefix, limit: usize) -> Beginning {
+        let nodes: BTreeSet<NodeHash> = self
+            .nodes
+            .keys()
+            .filter(|node| prefix.begins(&node.0))
+            .copied()
+            .collect();
+        let has_it = |stored: &Stored| stored.row.hashes.iter().any(|(_, hash)| prefix.begins(hash));
+        let exchanges = self.exchanges.iter().filter(|(_, stored)| has_it(stored));
+        let mut conversations = self.derived.known_ids(prefix);
+        conversations.truncate(limit);
+        Beginning {
+            conversations,
+            nodes: nodes.into_iter().take(limit).collect(),
+            exchanges: exchanges.map(|(number, _)| *number).take(limit).collect(),
+        }
+    }
+
+    pub(super) fn look_up(&self, questions: &Questions, as_of: Micros) -> Answers {
+        let limit = questions.limit;
+        let chains = questions.chains.iter();
+        let nodes = questions.nodes.iter().enumerate().map(|(index, asked)| {
+            let known = self.deepest(&[asked.what], limit, as_of.min(asked.as_of));
+            known.map(|known| KnownNode { index, ..known })
+        });
+        let keys = questions.keys.iter().map(|asked| {
+            let as_of = as_of.min(asked.as_of);
+            self.newest(|stored| stored.has_key(&asked.what, as_of), limit)
+        });
+        let spawns_of = questions.spawns_of.iter();
+        let spawns_between = questions.spawns_between.iter();
+        Answers {
+            deepest: chains.map(|asked| self.deepest(asked, limit, as_of)).collect(),
+            nodes: nodes.collect(),
+            exchanges: keys.collect(),
+            spawns_of: spawns_of.map(|exchange| self.spawns_of(*exchange, as_of)).collect(),
+            spawns_between: spawns_between
+                .map(|between| self.spawns_between(*between, as_of))
+                .collect(),
+        }
+    }
+
+    fn spawns_of(&self, exchange: ExchangeNumber, as_of: Micros) -> Vec<Spawn> {
+        let stored = self.exchanges.get(&exchange);
+        let spawns = stored.into_iter().flat_map(|stored| &stored.spawns);
+        let mut known: Vec<Spawn> = spawns.filter(|spawn| spawn.at <= as_of).cloned().collect();
+        known.sort_by_key(|spawn| spawn.index);
+        known.truncate(PAGE_MAX);
+        known
+    }
+
+    fn spawns_between(&self, (first, last): (Micros, Micros), as_of: Micros) -> Vec<(ExchangeNumber, Spawn)> {
+        let all = self.exchanges.iter();
+        let all = all.flat_map(|(number, stored)| stored.spawns.iter().map(|spawn| (*number, spawn.clone())));
+        let is_known = |spawn: &Spawn| first <= spawn.at && spawn.at <= last && spawn.at <= as_of;
+        let mut known: Vec<_> = all.filter(|(_, spawn)| is_known(spawn)).collect();
+        known.sort_by_key(|(exchange, spawn)| (spawn.at, *exchange, spawn.index));
+        known.truncate(PAGE_MAX);
+        known
+    }
+
+    pub(super) fn chain(&self, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
+        let stored = self.exchanges.get(&exchange).ok_or(StoreError::NoExchange)?;
+        let chain = stored.request_chain.clone();
+        let depth = chain.len() as u64;
+        if chain.len() > limit {
+            return Err(StoreError::ChainTooLong { depth, limit });
+        }
+        Ok(chain)
     }
 
     pub(super) fn newest(&self, is_wanted: impl Fn(&Stored) -> bool, limit: usize) -> Vec<ExchangeNumber> {
@@ -132,7 +206,7 @@ impl Owned {
             Some(Hit {
                 exchange: *number,
                 source: text.source,
-                snippet: word_search::snippet(&query.text, &text.text)?,
+                snippet: word_search::snippet(&query.text, &text.text())?,
             })
         });
         hits.take(query.limit.min(PAGE_MAX)).collect()
@@ -171,6 +245,9 @@ impl Owned {
         let positions: BTreeSet<_> = self.exchanges.values().map(|stored| stored.row.position).collect();
         if positions.len() != self.exchanges.len() {
             error("log-position", "two exchanges have one position".to_owned());
+        }
+        for (rule, what) in self.derived.damage(self.exchanges.values().map(|stored| &stored.row)) {
+            error(rule, what);
         }
         if depth == Depth::Structure {
             return findings;

@@ -7,16 +7,20 @@
 //! Invariants: a batch is staged and applied whole; `as_of` is the only way to a row, so that nothing can forget it.
 
 mod asks;
+mod derived;
 mod recording;
 mod stored;
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use ropewalk_core::hash::NodeHash;
+use ropewalk_store::HashPrefix;
+use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position};
 use ropewalk_store::store::{
-    Answers, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery, Selection,
-    Stats, Store, StoreError,
+    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
+    SearchQuery, Selection, Stats, Store, StoreError,
 };
 
 use asks::Owned;
@@ -52,22 +56,28 @@ impl Store for MemoryStore {
         Ok(owner)
     }
 
+    async fn find_owner(&self, name: &str) -> Result<Option<OwnerId>> {
+        Ok(self.lock().ids.get(name).copied())
+    }
+
+    async fn owners(&self, after: Option<String>) -> Result<Vec<(OwnerId, String)>> {
+        let owners = self.lock();
+        let behind = owners
+            .ids
+            .iter()
+            .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after));
+        Ok(behind
+            .take(PAGE_MAX)
+            .map(|(name, owner)| (*owner, name.clone()))
+            .collect())
+    }
+
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.with(owner, |owned| owned.record(&batch))
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
-        self.with(owner, |owned| {
-            let limit = questions.limit;
-            let chains = questions.chains.iter();
-            let keys = questions.keys.iter();
-            Ok(Answers {
-                deepest: chains.map(|asked| owned.deepest(asked, limit, as_of)).collect(),
-                exchanges: keys
-                    .map(|key| owned.newest(|stored| stored.has_key(key, as_of), limit))
-                    .collect(),
-            })
-        })
+        self.with(owner, |owned| Ok(owned.look_up(&questions, as_of)))
     }
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
@@ -76,6 +86,34 @@ impl Store for MemoryStore {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         self.with(owner, |owned| owned.find_body(exchange, half))
+    }
+
+    async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
+        self.with(owner, |owned| owned.chain(exchange, limit))
+    }
+
+    async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
+        self.with(owner, |owned| Ok(owned.derived.state(Position(owned.last_position))))
+    }
+
+    async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
+        self.with(owner, |owned| Ok(owned.derived.save(changes)))
+    }
+
+    async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
+        self.with(owner, |owned| Ok(owned.derived.links(&which)))
+    }
+
+    async fn branches(&self, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {
+        self.with(owner, |owned| Ok(owned.derived.branches(conversation)))
+    }
+
+    async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
+        self.with(owner, |owned| Ok(owned.derived.conversations(&which)))
+    }
+
+    async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
+        self.with(owner, |owned| Ok(owned.beginning_with(&prefix, limit)))
     }
 
     async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {

@@ -101,12 +101,18 @@ impl Owned {
         let is_complete = exchange.status == Status::Complete && response.is_some();
         let row = row(exchange, number, position, input_node, is_complete.then_some(last));
         let nodes = |links: &[Link]| links.iter().map(|link| link.node).collect();
+        assert!(
+            response.is_some() || exchange.spawns.is_empty(),
+            "agents are started by an answer"
+        );
         Ok(Stored {
             row,
+            start: exchange.start,
             request_chain: nodes(&exchange.request_chain),
             answer_chain: nodes(&exchange.answer_chain),
             request,
             response,
+            spawns: exchange.spawns.clone(),
         })
     }
 

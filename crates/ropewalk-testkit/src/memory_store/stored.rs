@@ -2,16 +2,18 @@
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::recipe::Piece;
-use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, Micros, NewExchange, Position, Status};
+use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, Micros, NewExchange, Position, Spawn, Status};
 use ropewalk_store::store::{ExchangeRow, Outcome};
 
 #[derive(Debug, Clone)]
 pub(super) struct Stored {
     pub(super) row: ExchangeRow,
+    pub(super) start: NodeHash,
     pub(super) request_chain: Vec<NodeHash>,
     pub(super) answer_chain: Vec<NodeHash>,
     pub(super) request: Vec<Piece>,
     pub(super) response: Option<Vec<Piece>>,
+    pub(super) spawns: Vec<Spawn>,
 }
 
 impl Stored {
@@ -58,7 +60,9 @@ impl Stored {
 
     /// The nodes of the request and of the answer, as far as they are known, and since when.
     pub(super) fn nodes_as_of(&self, as_of: Micros) -> impl Iterator<Item = (NodeHash, Micros)> {
-        let begun = self.request_chain.iter().filter(move |_| self.is_begun(as_of));
+        let begun = std::iter::once(&self.start)
+            .chain(&self.request_chain)
+            .filter(move |_| self.is_begun(as_of));
         let answered = self.answer_chain.iter().filter(move |_| self.is_answered(as_of));
         let answered_at = self.answered_at().unwrap_or(self.row.at);
         begun
@@ -91,6 +95,7 @@ pub(super) fn row(
         number,
         position,
         input_node,
+        depth: exchange.request_chain.len() as u32,
         output_node,
         at: exchange.at,
         ended_at: exchange.ended_at,

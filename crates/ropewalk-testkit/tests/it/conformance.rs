@@ -3,185 +3,16 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position};
-use ropewalk_store::store::{
-    Answers, Depth, ExchangeRow, Finding, Half, Hit, ID_MAX, Outcome, Questions, Recorded, Result, SearchLag,
-    SearchQuery, Selection, Severity, Stats, Store, StoreError,
-};
 use ropewalk_testkit::conformance::{
-    arrival, as_of, bodies, listing, look_ups, owners, recording, search, strange, upkeep,
+    arrival, as_of, bodies, derived, derived_damage, derived_pages, listing, look_ups, owners, questions, recording,
+    search, spawns, strange, upkeep,
 };
 use ropewalk_testkit::memory_store::MemoryStore;
 use ropewalk_testkit::store_conformance;
 
+use crate::faulty_store::{Fault, Faulty};
+
 store_conformance!(in_memory, (MemoryStore::default(), ()));
-
-/// A promise that is broken.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fault {
-    BodyLosesAByte,
-    BatchIsNotAtomic,
-    RepetitionIsNew,
-    RepetitionIsAnotherExchange,
-    ConflictIsNotCounted,
-    EndIsForgotten,
-    OwnersAreOne,
-    LookUpSeesTheFuture,
-    RowsSeeTheFuture,
-    NodesAreNotDeepest,
-    KeysComeOldestFirst,
-    LimitIsIgnored,
-    LogRepeats,
-    PagesSkip,
-    NothingIsIndexed,
-    FiltersAreIgnored,
-    QuotesAreErrors,
-    EverythingIsKeptTwice,
-    FindingsAreMadeUp,
-    IdsAreCut,
-    NodesAreCountedTwice,
-}
-
-struct Faulty {
-    inner: MemoryStore,
-    fault: Fault,
-}
-
-impl Faulty {
-    fn has(&self, fault: Fault) -> bool {
-        self.fault == fault
-    }
-
-    fn read_as(&self, owner: OwnerId) -> OwnerId {
-        if self.has(Fault::OwnersAreOne) {
-            OwnerId(1)
-        } else {
-            owner
-        }
-    }
-
-    fn spoil(&self, exchange: &mut NewExchange) {
-        if self.has(Fault::RepetitionIsAnotherExchange) {
-            exchange.id += &format!("{:?}", std::time::Instant::now());
-        }
-        if self.has(Fault::IdsAreCut) {
-            exchange.id.truncate(ID_MAX);
-        }
-        if self.has(Fault::EndIsForgotten) {
-            exchange.response = None;
-            exchange.answer_chain.clear();
-        }
-    }
-}
-
-impl Store for Faulty {
-    async fn owner(&self, name: &str) -> Result<OwnerId> {
-        self.inner.owner(name).await
-    }
-
-    async fn record(&self, owner: OwnerId, mut batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
-        batch.iter_mut().for_each(|exchange| self.spoil(exchange));
-        if self.has(Fault::BatchIsNotAtomic) {
-            let mut recorded = Vec::new();
-            for exchange in batch {
-                recorded.extend(self.inner.record(owner, vec![exchange]).await?);
-            }
-            return Ok(recorded);
-        }
-        let mut recorded = self.inner.record(owner, batch).await?;
-        if self.has(Fault::RepetitionIsNew) {
-            recorded.iter_mut().for_each(|recorded| recorded.outcome = Outcome::New);
-        }
-        Ok(recorded)
-    }
-
-    async fn look_up(&self, owner: OwnerId, mut questions: Questions, as_of: Micros) -> Result<Answers> {
-        if self.has(Fault::LimitIsIgnored) {
-            questions.limit = usize::MAX;
-        }
-        if self.has(Fault::NodesAreNotDeepest) {
-            for chain in &mut questions.chains {
-                chain.pop();
-            }
-        }
-        let as_of = if self.has(Fault::LookUpSeesTheFuture) {
-            Micros::MAX
-        } else {
-            as_of
-        };
-        let mut answers = self.inner.look_up(self.read_as(owner), questions, as_of).await?;
-        if self.has(Fault::KeysComeOldestFirst) {
-            answers.exchanges.iter_mut().for_each(|found| found.reverse());
-        }
-        Ok(answers)
-    }
-
-    async fn exchanges(&self, owner: OwnerId, mut selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
-        let as_of = if self.has(Fault::RowsSeeTheFuture) {
-            Micros::MAX
-        } else {
-            as_of
-        };
-        match &mut selection {
-            Selection::Log { after, .. } if self.has(Fault::LogRepeats) => *after = Position(after.0 - 1),
-            // Skips one rather than repeating it: a claim that pages to the end must come to an end.
-            Selection::Since {
-                after: Some((_, number)),
-                ..
-            } if self.has(Fault::PagesSkip) => number.0 += 1,
-            _ => {}
-        }
-        self.inner.exchanges(self.read_as(owner), selection, as_of).await
-    }
-
-    async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
-        let mut body = self.inner.body(self.read_as(owner), exchange, half).await?;
-        if self.has(Fault::BodyLosesAByte) {
-            body = body.map(|bytes| bytes[..bytes.len().saturating_sub(1)].to_vec());
-        }
-        Ok(body)
-    }
-
-    async fn search(&self, owner: OwnerId, mut query: SearchQuery) -> Result<Vec<Hit>> {
-        if self.has(Fault::QuotesAreErrors) && query.text.matches('"').count() % 2 == 1 {
-            return Err(StoreError::Stopped);
-        }
-        if self.has(Fault::FiltersAreIgnored) {
-            (query.source, query.model, query.since) = (None, None, None);
-        }
-        self.inner.search(self.read_as(owner), query).await
-    }
-
-    async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
-        if self.has(Fault::NothingIsIndexed) {
-            return Ok(SearchLag::default());
-        }
-        self.inner.index_texts(limit).await
-    }
-
-    async fn stats(&self, owner: OwnerId) -> Result<Stats> {
-        let mut stats = self.inner.stats(owner).await?;
-        match self.fault {
-            Fault::ConflictIsNotCounted => stats.conflicts = 0,
-            Fault::EverythingIsKeptTwice => stats.part_bytes = stats.bytes_in * 2,
-            Fault::NodesAreCountedTwice => stats.nodes += owner.0 as u64,
-            _ => {}
-        }
-        Ok(stats)
-    }
-
-    async fn check(&self, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
-        let mut findings = self.inner.check(owner, depth).await?;
-        if self.has(Fault::FindingsAreMadeUp) {
-            findings.push(Finding {
-                severity: Severity::Warning,
-                rule: "made-up",
-                what: String::new(),
-            });
-        }
-        Ok(findings)
-    }
-}
 
 /// The claim must fail on a store with that fault.
 async fn fails<F>(fault: Fault, claim: fn(Arc<Faulty>) -> F)
@@ -280,4 +111,66 @@ async fn every_broken_promise_is_found() {
         arrival::any_order_of_arrival_gives_the_same,
     )
     .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_broken_promise_about_links_is_found() {
+    fails(
+        Fault::QuestionsHaveNoTime,
+        questions::every_key_is_asked_at_its_own_time,
+    )
+    .await;
+    fails(
+        Fault::QuestionsHaveNoTime,
+        questions::every_node_is_asked_at_its_own_time,
+    )
+    .await;
+    fails(
+        Fault::ChainsComeBackwards,
+        questions::a_chain_comes_back_whole_or_not_at_all,
+    )
+    .await;
+    fails(
+        Fault::ChainsHaveNoLimit,
+        questions::a_chain_comes_back_whole_or_not_at_all,
+    )
+    .await;
+    fails(Fault::DepthIsForgotten, questions::a_row_says_how_deep_its_request_is).await;
+    let by_time = spawns::spawns_are_found_by_their_exchange_and_by_their_time;
+    fails(Fault::SpawnsAreForgotten, by_time).await;
+    fails(Fault::LookUpSeesTheFuture, by_time).await;
+    fails(
+        Fault::EndIsForgotten,
+        spawns::spawns_come_with_the_end_of_their_exchange,
+    )
+    .await;
+    fails(Fault::OwnersAreOne, spawns::spawns_of_other_owners_are_not_seen).await;
+    fails(Fault::NothingIsReplaced, derived::links_come_back_as_they_were_saved).await;
+    fails(
+        Fault::AnyVersionSaves,
+        derived::a_save_on_top_of_another_state_changes_nothing,
+    )
+    .await;
+    fails(Fault::AnyVersionSaves, derived::of_racing_savers_exactly_one_wins).await;
+    fails(
+        Fault::AliasesAreForgotten,
+        derived::an_id_finds_its_conversation_wherever_it_went,
+    )
+    .await;
+    fails(Fault::OwnersAreOne, derived::owners_never_see_each_others_links).await;
+    fails(
+        Fault::LinksComeByNumber,
+        derived_pages::children_come_in_the_order_of_time,
+    )
+    .await;
+    fails(Fault::LinkPagesSkip, derived_pages::a_conversation_is_read_page_by_page).await;
+    fails(
+        Fault::WantedIsForgotten,
+        derived_pages::who_waits_for_a_hash_is_found_by_it,
+    )
+    .await;
+    let newest_first = derived_pages::conversations_come_newest_first_page_by_page;
+    fails(Fault::ConversationsComeOldestFirst, newest_first).await;
+    let damage = derived_damage::a_check_finds_links_that_do_not_hold_together;
+    fails(Fault::LinksAreNotChecked, damage).await;
 }

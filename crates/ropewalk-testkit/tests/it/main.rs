@@ -8,5 +8,6 @@
 
 mod captures;
 mod conformance;
+mod faulty_store;
 mod reference;
 mod tidy;
