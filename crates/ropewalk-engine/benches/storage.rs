@@ -1,7 +1,8 @@
 //! What a long conversation costs on disk, beside keeping every body whole.
 //!
 //! `make bench-store` runs this: 300 turns in Claude Code's shape that grow to 1 MB of history, half of the answers
-//! streamed, recorded by the real recorder into SQLite; the same bodies as SQLite TEXT for comparison.
+//! streamed, recorded and linked by the real recorder into SQLite, turn by turn; the same bodies as SQLite TEXT and as
+//! JSONB in PostgreSQL for comparison.
 
 #![allow(
     clippy::print_stdout,
@@ -9,11 +10,14 @@
     reason = "a benchmark prints and may fail"
 )]
 
+#[path = "storage/postgres.rs"]
+mod postgres;
+
 use std::path::Path;
 
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, prepare};
-use ropewalk_store::facts::Micros;
+use ropewalk_engine::{RawExchange, Recorder, prepare};
+use ropewalk_store::facts::{Micros, NewExchange};
 use ropewalk_store::sqlite::{FILE_NAME, Options, Sqlite};
 use ropewalk_store::store::{Depth, Store};
 use ropewalk_testkit::conversation::{Conversation, Turn};
@@ -54,6 +58,25 @@ fn main() {
         text,
         text as f64 / plain.file as f64
     );
+    postgres::compare(&runtime, &turns, without_search(&turns), plain.file);
+    println!("without search");
+    print_tables(&plain);
+    println!("with search");
+    print_tables(&searchable);
+}
+
+/// The exchanges of all turns, each prepared with what is known from the one before.
+fn without_search(turns: &[Turn]) -> Vec<NewExchange> {
+    let mut memo: Option<Memo> = None;
+    let mut exchanges = Vec::with_capacity(turns.len());
+    for (number, turn) in turns.iter().enumerate() {
+        let prepared = prepare(&raw(number, turn), memo.as_ref(), &BundledPrices);
+        let mut exchange = prepared.exchange;
+        exchange.texts.clear();
+        exchanges.push(exchange);
+        memo = prepared.memo;
+    }
+    exchanges
 }
 
 fn goal(name: &str, ratio: f64, goal: f64) {
@@ -64,40 +87,85 @@ fn goal(name: &str, ratio: f64, goal: f64) {
 struct Sizes {
     parts: u64,
     file: u64,
+    tables: Vec<TableSize>,
+}
+
+/// What a table or an index takes of the file, and how much of that is rows.
+struct TableSize {
+    name: String,
+    rows: u64,
+    payload: u64,
+    bytes: u64,
 }
 
 fn record(runtime: &tokio::runtime::Runtime, turns: &[Turn], with_search: bool) -> Sizes {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
     let parts = runtime.block_on(async {
-        let owner = store.owner("bench").await.unwrap();
-        let mut memo: Option<Memo> = None;
-        for (number, turn) in turns.iter().enumerate() {
-            let prepared = prepare(&raw(number, turn), memo.as_ref(), &BundledPrices);
-            let mut exchange = prepared.exchange;
-            if !with_search {
-                exchange.texts.clear();
+        let mut recorder = Recorder::new(&store, "bench", &BundledPrices).await.unwrap();
+        let owner = recorder.owner();
+        if with_search {
+            for (number, turn) in turns.iter().enumerate() {
+                recorder.record(&[raw(number, turn)]).await.unwrap();
+                recorder.link().await.unwrap();
             }
-            store.record(owner, vec![exchange]).await.unwrap();
-            memo = prepared.memo;
+        } else {
+            // What the recorder would store, but for the texts to be found.
+            for exchange in without_search(turns) {
+                store.record(owner, vec![exchange]).await.unwrap();
+                recorder.link().await.unwrap();
+            }
         }
         while store.index_texts(1_000).await.unwrap().waiting > 0 {}
         assert_eq!(store.check(owner, Depth::Data).await.unwrap(), []);
         store.stats(owner).await.unwrap().stored_bytes
     });
     drop(store);
+    let path = folder.path().join(FILE_NAME);
     Sizes {
         parts,
-        file: compacted(&folder.path().join(FILE_NAME)),
+        tables: tables(&path),
+        file: std::fs::metadata(path).unwrap().len(),
     }
 }
 
-/// Size without pages that are free anyway.
-fn compacted(path: &Path) -> u64 {
+/// The tables of a closed store, the largest first, and pages that wait to be used again.
+fn tables(path: &Path) -> Vec<TableSize> {
     let connection = rusqlite::Connection::open(path).unwrap();
-    connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
-    drop(connection);
-    std::fs::metadata(path).unwrap().len()
+    let select = "SELECT name, sum(CASE WHEN pagetype = 'leaf' THEN ncell ELSE 0 END), sum(payload), sum(pgsize) \
+                  FROM dbstat GROUP BY name ORDER BY sum(pgsize) DESC";
+    let mut statement = connection.prepare(select).unwrap();
+    let rows = statement.query_map([], |row| {
+        Ok(TableSize {
+            name: row.get(0)?,
+            rows: row.get::<_, i64>(1)? as u64,
+            payload: row.get::<_, i64>(2)? as u64,
+            bytes: row.get::<_, i64>(3)? as u64,
+        })
+    });
+    let mut tables: Vec<TableSize> = rows.unwrap().map(Result::unwrap).collect();
+    let pragma = |name: &str| {
+        let value = connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        value.unwrap() as u64
+    };
+    tables.push(TableSize {
+        name: "(free)".to_owned(),
+        rows: 0,
+        payload: 0,
+        bytes: pragma("freelist_count") * pragma("page_size"),
+    });
+    tables
+}
+
+fn print_tables(sizes: &Sizes) {
+    println!("  by table: rows, bytes in them, bytes of the file, those a turn");
+    for table in &sizes.tables {
+        let per_turn = table.bytes as f64 / TURNS as f64;
+        println!(
+            "    {:<28} {:>6} {:>9} {:>9} {per_turn:>7.0}",
+            table.name, table.rows, table.payload, table.bytes
+        );
+    }
 }
 
 fn raw(number: usize, turn: &Turn) -> RawExchange {

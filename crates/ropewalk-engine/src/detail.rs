@@ -5,9 +5,11 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_core::model::Response;
+use ropewalk_core::model::{Provider, Response};
+use ropewalk_store::store::ExchangeRow;
 use ropewalk_wire::hints::{HINT_HEADERS, Hints};
-use serde::Serialize;
+use ropewalk_wire::provider::{Upstream, route};
+use serde::{Deserialize, Serialize};
 
 use crate::raw::RawExchange;
 
@@ -104,6 +106,50 @@ pub(crate) fn write(raw: &RawExchange, hints: &Hints, kind_reason: &'static str,
     serde_json::to_string(&detail).unwrap_or_default()
 }
 
+/// What was kept, read again.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Kept {
+    pub(crate) method: String,
+    pub(crate) path: String,
+    pub(crate) request_headers: BTreeMap<String, String>,
+    pub(crate) response_headers: BTreeMap<String, String>,
+    /// What the client said about itself.
+    pub(crate) hints: BTreeMap<String, String>,
+    pub(crate) spawned_at: BTreeMap<String, i64>,
+}
+
+impl Kept {
+    pub(crate) fn of(row: &ExchangeRow) -> Self {
+        // The recorder wrote it; a detail that cannot be read says nothing.
+        serde_json::from_str(&row.detail).unwrap_or_default()
+    }
+
+    /// The request target, with those prefixes that the recorder took off and that still mean something.
+    pub(crate) fn target(&self, row: &ExchangeRow) -> String {
+        let mut target = self.path.clone();
+        let upstream = match route(&target).upstream {
+            Some(Upstream::Anthropic) => "anthropic",
+            Some(Upstream::OpenAi) => "openai",
+            Some(Upstream::Gemini) => "gemini",
+            None => "unknown",
+        };
+        if row.provider != upstream && ["anthropic", "openai", "gemini"].contains(&&*row.provider) {
+            target.insert_str(0, &format!("/{}", row.provider));
+        }
+        let is_said = self.request_headers.contains_key("x-ropewalk-project");
+        if let Some(project) = row.project.as_ref().filter(|_| !is_said) {
+            target.insert_str(0, &format!("/p/{project}"));
+        }
+        target
+    }
+
+    /// Whose format the bodies have.
+    pub(crate) fn provider(&self, row: &ExchangeRow) -> Option<Provider> {
+        route(&self.target(row)).endpoint.provider()
+    }
+}
+
 /// A short word from the wire, fit for a column: no control characters, bounded.
 pub(crate) fn word(text: &str) -> String {
     clean(text, WORD_BYTES_MAX)
@@ -123,7 +169,7 @@ fn kept(headers: &[(String, String)], is_kept: impl Fn(&str) -> bool) -> BTreeMa
 
 /// The target behind the prefixes, without the token, with the parameters that are on the list.
 fn path(target: &str) -> String {
-    let rest = ropewalk_wire::provider::route(target).rest;
+    let rest = route(target).rest;
     let (path, query) = rest.split_once('?').unwrap_or((rest, ""));
     let path = path.split('#').next().unwrap_or_default();
     // A prefix in the wrong place is no prefix to the router, but its token is still one.

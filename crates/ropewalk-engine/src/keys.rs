@@ -7,10 +7,11 @@ use std::collections::BTreeSet;
 
 use ropewalk_core::chain;
 use ropewalk_core::hash::sha256;
-use ropewalk_core::model::{Block, Response, Role};
+use ropewalk_core::model::{Block, ChainStart, Request, Response, Role, ToolContent};
 use ropewalk_core::normalise::normalise;
-use ropewalk_core::projections::Projections;
+use ropewalk_core::projections::{Projections, first_user_text};
 use ropewalk_store::facts::{HashKind, Key, KeyKind};
+use ropewalk_wire::auxiliary::RequestKind;
 use ropewalk_wire::hints::Hints;
 
 use crate::spawn::{self, SpawnTools};
@@ -71,6 +72,109 @@ pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
     let agents = [&hints.agent, &hints.thread].into_iter().flatten();
     let agents: Vec<Key> = agents.map(|id| id_key(KeyKind::Agent, id)).collect();
     session.into_iter().chain(agents)
+}
+
+/// What a call that starts an agent in the background is answered with at once. The agent is still to come.
+const STARTED_IN_BACKGROUND: &str = "Async agent launched";
+
+/// The keys of a request's content: how it opens, what it answers, what it goes on from.
+pub(crate) fn of_request(request: &Request, kind: RequestKind, tools: &SpawnTools) -> BTreeSet<Key> {
+    let mut keys = BTreeSet::new();
+    if !request.messages.iter().any(|message| message.role == Role::Assistant) {
+        keys.extend(openings(request, kind));
+    }
+    keys.extend(call_results(request, tools).map(|id| id_key(KeyKind::CallResult, id)));
+    keys.extend(reference(request).map(|id| id_key(KeyKind::Reference, id)));
+    keys
+}
+
+/// The first prompt: all of the first message, or the last text of the last one where a client puts something in front. A call
+/// that quotes a session opens like the session.
+fn openings(request: &Request, kind: RequestKind) -> impl Iterator<Item = Key> {
+    let users = request.messages.iter().filter(|message| message.role == Role::User);
+    let last = users.clone().next_back().and_then(|message| {
+        message.blocks.iter().rev().find_map(|block| match block {
+            Block::Text { text, .. } => Some(text.to_string()),
+            _ => None,
+        })
+    });
+    let mut texts: Vec<String> = first_user_text(request).into_iter().chain(last).collect();
+    if kind == RequestKind::Title {
+        for text in &mut texts {
+            let inside = text
+                .trim()
+                .strip_prefix("<session>")
+                .and_then(|text| text.strip_suffix("</session>"));
+            if let Some(inside) = inside.map(str::to_owned) {
+                *text = inside;
+            }
+        }
+    }
+    texts.into_iter().filter_map(|text| {
+        let hash = spawn::prompt_hash(&text)?;
+        Some(Key {
+            kind: KeyKind::Opening,
+            hash,
+        })
+    })
+}
+
+/// Spawning calls whose results stand behind the last answer.
+fn call_results<'r>(request: &'r Request, tools: &SpawnTools) -> impl Iterator<Item = &'r str> {
+    let last_answer = request
+        .messages
+        .iter()
+        .rposition(|message| message.role == Role::Assistant);
+    let (before, new) = request.messages.split_at(last_answer.map_or(0, |at| at + 1));
+    let results = new
+        .iter()
+        .flat_map(|message| &message.blocks)
+        .filter_map(|block| match block {
+            Block::ToolResult(result) if !is_started_in_background(&result.content) => result.tool_use_id.as_deref(),
+            _ => None,
+        });
+    let results: Vec<&str> = results.collect();
+    let mut calls = Vec::new();
+    if !results.is_empty() {
+        // The calls stand in the answers right before; one turn may be spread over several messages.
+        let answers = before.iter().rev().take_while(|message| message.role != Role::User);
+        for message in answers {
+            let spawning = tools
+                .calls(&message.blocks)
+                .into_iter()
+                .filter_map(|call| call.tool_use_id);
+            calls.extend(spawning.filter_map(|id| results.iter().copied().find(|result| *result == &*id)));
+        }
+    }
+    calls.into_iter()
+}
+
+fn is_started_in_background(content: &ToolContent) -> bool {
+    match content {
+        ToolContent::Absent => false,
+        ToolContent::Text(text) => text.trim_start().starts_with(STARTED_IN_BACKGROUND),
+        ToolContent::Blocks { blocks, .. } => blocks.iter().any(|block| match block {
+            Block::Text { text, .. } => text.trim_start().starts_with(STARTED_IN_BACKGROUND),
+            _ => false,
+        }),
+    }
+}
+
+/// The answer that it names as the one before it, else the last item that it names.
+fn reference(request: &Request) -> Option<&str> {
+    if let ChainStart::Previous(id) = &request.start {
+        return Some(id);
+    }
+    let blocks = request
+        .messages
+        .iter()
+        .rev()
+        .flat_map(|message| message.blocks.iter().rev());
+    let mut named = blocks.filter_map(|block| match block {
+        Block::Reference { id } => Some(&**id),
+        _ => None,
+    });
+    named.next()
 }
 
 /// The keys of an answer.

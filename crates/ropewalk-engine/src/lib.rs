@@ -2,21 +2,27 @@
 //!
 //! Read [`raw`] first (an exchange as a recorder or a file has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
-//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is).
+//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
+//! becomes of it), then [`view`] (how all of it is read).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
 //! that came; no credential reaches the facts outside the bodies.
 
 mod detail;
 pub mod keys;
+pub mod link;
 pub mod prepare;
 pub mod raw;
 mod recipe;
+pub mod record;
 pub mod spawn;
 mod texts;
+pub mod view;
 
 pub use detail::{QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS};
+pub use link::{LinkError, Progress, Settings};
 pub use prepare::{Prepared, Preparer, prepare};
 pub use raw::{RawExchange, TimeError};
 pub use recipe::SplitRecipe;
+pub use record::Recorder;
 pub use texts::SEARCH_TEXT_BYTES_MAX;

@@ -7,6 +7,7 @@
 //! stored already; a memo belongs to one owner, and its exchange was recorded.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use jiff::Timestamp;
 use ropewalk_core::chain;
@@ -16,7 +17,7 @@ use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
 use ropewalk_core::projections::Projections;
 use ropewalk_store::NewExchange;
-use ropewalk_store::facts::{Body, Key, Link, Status};
+use ropewalk_store::facts::{Body, Key, Link, Spawn, Status};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
 use ropewalk_wire::hints::{Hints, MAX_HINT_BYTES};
 use ropewalk_wire::provider::{Endpoint, Route, Upstream, route, upstream_by_headers};
@@ -24,9 +25,10 @@ use ropewalk_wire::response::decode_response;
 use ropewalk_wire::{Memo, RequestBody, Split, read_request, split_response};
 
 use crate::detail::{self, word};
+use crate::link::outline::Outline;
 use crate::raw::RawExchange;
 use crate::recipe::body;
-use crate::spawn::SpawnTools;
+use crate::spawn::{SpawnCall, SpawnTools, prompt_hash};
 use crate::{keys, texts};
 
 /// The kind of an exchange whose request cannot be read: another endpoint, or no JSON.
@@ -39,6 +41,8 @@ const FAILED_STATUS_MIN: u16 = 400;
 #[derive(Debug, Clone)]
 pub struct Prepared {
     pub exchange: NewExchange,
+    /// What linking reads of the request.
+    pub outline: Arc<Outline>,
     /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
     pub memo: Option<Memo>,
 }
@@ -73,6 +77,7 @@ impl Preparer<'_> {
             Some(read) => self.readable(raw, &route, read),
             None => Prepared {
                 exchange: opaque(raw, &route),
+                outline: Arc::default(),
                 memo: None,
             },
         }
@@ -92,12 +97,14 @@ impl Preparer<'_> {
         exchange.request_chain = links.map(|(value, node)| Link { value, node: *node }).collect();
         exchange.hashes = keys::hashes(&Projections::of(request, answer.as_ref()));
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+        all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
         exchange.texts = texts::of_request(request);
         // An error says nothing that a client could replay.
         if let Some(answer) = answer.as_ref().filter(|_| exchange.status != Status::Error) {
             exchange.answer_chain = answer_chain(read.input_node(), answer);
             let is_compaction = classified.kind == RequestKind::Compaction;
             all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
+            exchange.spawns = spawns(raw, answer, self.spawn_tools);
             exchange.texts.extend(texts::of_answer(answer));
         }
         exchange.keys = all_keys.into_iter().collect();
@@ -111,6 +118,7 @@ impl Preparer<'_> {
         exchange.detail = detail::write(raw, &hints, classified.reason, answer.as_ref());
         Prepared {
             exchange,
+            outline: Arc::new(Outline::of(&read)),
             memo: Some(read.into_memo()),
         }
     }
@@ -176,6 +184,7 @@ fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) 
         cost_is_estimate: false,
         request,
         response: response.map(|bytes| body(split_response(bytes), bytes)),
+        spawns: Vec::new(),
         texts: Vec::new(),
         detail: String::new(),
         provenance: raw.provenance.clone(),
@@ -233,6 +242,23 @@ fn answer_chain(input: NodeHash, answer: &Response) -> Vec<Link> {
             Link { value, node: last }
         })
         .collect()
+}
+
+/// The agents that an answer starts, each when its call was complete.
+fn spawns(raw: &RawExchange, answer: &Response, tools: &SpawnTools) -> Vec<Spawn> {
+    let ended_at = raw.ended_at.unwrap_or(raw.at);
+    let spawn = |(index, call): (u32, SpawnCall)| {
+        let id = call.tool_use_id.as_deref();
+        let in_stream = raw.spawned_at.iter().find(|(known, _)| Some(known.as_str()) == id);
+        Spawn {
+            index,
+            call: id.map(word),
+            name: call.name.as_deref().map(word),
+            prompt: call.prompt.as_deref().and_then(prompt_hash),
+            at: in_stream.map_or(ended_at, |(_, at)| *at),
+        }
+    };
+    (0..).zip(tools.calls(&answer.blocks)).map(spawn).collect()
 }
 
 /// Gemini names the model in the path.

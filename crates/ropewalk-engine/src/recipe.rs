@@ -3,6 +3,7 @@
 use ropewalk_core::hash::sha256;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
+use ropewalk_core::rope::Layout;
 use ropewalk_store::facts::{Body, Recipe};
 use ropewalk_wire::Split;
 
@@ -13,6 +14,10 @@ pub struct SplitRecipe(pub Split);
 impl Recipe for SplitRecipe {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.0.pieces())
+    }
+
+    fn layout(&self) -> Layout {
+        self.0.layout()
     }
 
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {

@@ -30,17 +30,16 @@ pub(crate) fn of_answer(answer: &Response) -> Vec<SearchText> {
 
 fn said_by_user(block: &Block) -> Option<SearchText> {
     match block {
-        Block::Text { text, .. } => searchable(TextSource::User, text),
+        Block::Text { text, .. } => searchable(TextSource::User, [text]),
         Block::ToolResult(result) => match &result.content {
             ToolContent::Absent => None,
-            ToolContent::Text(text) => searchable(TextSource::ToolResult, text),
+            ToolContent::Text(text) => searchable(TextSource::ToolResult, [text]),
             ToolContent::Blocks { blocks, .. } => {
                 let texts = blocks.iter().filter_map(|block| match block {
-                    Block::Text { text, .. } => Some(&**text),
+                    Block::Text { text, .. } => Some(text),
                     _ => None,
                 });
-                let joined = texts.collect::<Vec<_>>().join("\n");
-                searchable(TextSource::ToolResult, &joined.into())
+                searchable(TextSource::ToolResult, texts)
             }
         },
         _ => None,
@@ -49,60 +48,67 @@ fn said_by_user(block: &Block) -> Option<SearchText> {
 
 fn said_by_assistant(block: &Block) -> Option<SearchText> {
     match block {
-        Block::Text { text, .. } => searchable(TextSource::Assistant, text),
-        Block::ToolUse(call) => {
-            let text = match &call.input {
-                ToolInput::Json(json) => strings_of(json).into(),
-                ToolInput::Text(text) => Arc::clone(text),
-            };
-            searchable(TextSource::ToolInput, &text)
-        }
+        Block::Text { text, .. } => searchable(TextSource::Assistant, [text]),
+        Block::ToolUse(call) => match &call.input {
+            ToolInput::Json(json) => searchable(TextSource::ToolInput, &strings_of(json)),
+            ToolInput::Text(text) => searchable(TextSource::ToolInput, [text]),
+        },
         _ => None,
     }
 }
 
-/// Shares the text's memory where nothing is taken away from it.
-fn searchable(source: TextSource, text: &Arc<str>) -> Option<SearchText> {
-    let normal = normalise(text);
-    let kept = &normal[..normal.floor_char_boundary(SEARCH_TEXT_BYTES_MAX)];
-    if kept.is_empty() {
-        return None;
+/// What is to be found of some strings, within bounds.
+fn searchable<'t>(source: TextSource, said: impl IntoIterator<Item = &'t Arc<str>>) -> Option<SearchText> {
+    let mut left = SEARCH_TEXT_BYTES_MAX;
+    let mut strings = Vec::new();
+    for text in said {
+        let Some(text) = said_itself(text).filter(|_| left > 0) else {
+            continue;
+        };
+        let kept = text.floor_char_boundary(left);
+        left = left.saturating_sub(text.len());
+        strings.push(if kept == text.len() { text } else { text[..kept].into() });
     }
-    let text = if kept.len() == text.len() {
-        Arc::clone(text)
-    } else {
-        kept.into()
-    };
-    Some(SearchText { source, text })
+    (!strings.is_empty()).then_some(SearchText { source, strings })
 }
 
-/// The strings inside a JSON text, one a line. In the JSON itself an escape such as `\n` would become part of a word.
-fn strings_of(json: &str) -> String {
+/// A text without its reminders. Where there are none it is the text as it was said, white space around it included: as such
+/// it is a part of the body, and search does not see white space.
+fn said_itself(text: &Arc<str>) -> Option<Arc<str>> {
+    let normal = normalise(text);
+    if normal.is_empty() {
+        return None;
+    }
+    let is_whole = normal.len() == text.trim().len();
+    Some(if is_whole { Arc::clone(text) } else { (*normal).into() })
+}
+
+/// The strings inside a JSON text, those between them that are none (numbers, words) as written.
+fn strings_of(json: &str) -> Vec<Arc<str>> {
     let Ok(doc) = Doc::parse_str(json) else {
-        return json.to_owned();
+        return vec![json.into()];
     };
-    let mut out = String::new();
+    let mut strings: Vec<Arc<str>> = Vec::new();
+    let mut length = 0;
     // Last in, first out: children are pushed in reverse, so that the strings come in the order written.
     let mut waiting: Vec<Node<'_>> = vec![doc.root()];
     while let Some(node) = waiting.pop() {
-        if out.len() > SEARCH_TEXT_BYTES_MAX {
+        if length > SEARCH_TEXT_BYTES_MAX {
             break;
         }
-        if let Some(text) = node.as_str() {
-            out.push_str(&text);
-            out.push('\n');
-        } else if node.is_array() {
+        if node.is_array() {
             let items: Vec<_> = node.items().collect();
             waiting.extend(items.into_iter().rev());
         } else if node.is_object() {
             let values: Vec<_> = node.members().map(|(_, value)| value).collect();
             waiting.extend(values.into_iter().rev());
         } else {
-            out.push_str(node.raw());
-            out.push('\n');
+            let text: Arc<str> = node.as_str().map_or_else(|| node.raw().into(), |text| (*text).into());
+            length += text.len();
+            strings.push(text);
         }
     }
-    out
+    strings
 }
 
 #[cfg(test)]
@@ -112,15 +118,25 @@ mod tests {
     #[test]
     fn the_strings_of_an_input_come_in_order_and_unescaped() {
         let json = r#"{"a":"one\ntwo","b":[{"c":"three"},4,"five"],"d":{}}"#;
-        assert_eq!(strings_of(json), "one\ntwo\nthree\n4\nfive\n");
-        assert_eq!(strings_of("no json"), "no json");
+        let strings = |json| strings_of(json).iter().map(ToString::to_string).collect::<Vec<_>>();
+        assert_eq!(strings(json), ["one\ntwo", "three", "4", "five"]);
+        assert_eq!(strings("no json"), ["no json"]);
     }
 
     #[test]
     fn a_long_text_is_cut_between_characters() {
         let text: Arc<str> = "€".repeat(SEARCH_TEXT_BYTES_MAX).into();
-        let cut = searchable(TextSource::User, &text).unwrap();
-        assert_eq!(cut.text.len(), SEARCH_TEXT_BYTES_MAX / 3 * 3);
-        assert!(searchable(TextSource::User, &"<system-reminder>x</system-reminder>".into()).is_none());
+        let cut = searchable(TextSource::User, [&"first".into(), &text, &text]).unwrap();
+        let lengths: Vec<usize> = cut.strings.iter().map(|string| string.len()).collect();
+        assert_eq!(lengths, [5, (SEARCH_TEXT_BYTES_MAX - 5) / 3 * 3]);
+        assert!(searchable(TextSource::User, [&"<system-reminder>x</system-reminder>".into()]).is_none());
+    }
+
+    #[test]
+    fn a_text_that_is_a_part_stays_one() {
+        let text: Arc<str> = "  said with space around it\n".into();
+        assert!(Arc::ptr_eq(&said_itself(&text).unwrap(), &text));
+        let reminded: Arc<str> = "said <system-reminder>x</system-reminder>".into();
+        assert_eq!(&*said_itself(&reminded).unwrap(), "said");
     }
 }

@@ -107,7 +107,7 @@ fn recorded_subagents_are_found_by_prompt_agent_and_session() {
         .collect();
     let child = exchanges.iter().find(|exchange| exchange.agent.is_some()).unwrap();
     let told = child.texts.first().unwrap();
-    assert!(spawned.contains(&sha256(told.text.as_bytes())));
+    assert!(spawned.contains(&sha256(told.text().trim().as_bytes())));
     let has = |key: Key| child.keys.contains(&key);
     assert!(has(id_key(KeyKind::Agent, child.agent.as_deref().unwrap())));
     assert!(has(id_key(KeyKind::Session, child.session.as_deref().unwrap())));

@@ -6,7 +6,12 @@
     reason = "the functions around the tests may fail and talk as tests do"
 )]
 
+mod arrival;
+mod generated;
+mod hard_cases;
 mod keys;
+mod linking;
 mod long;
 mod prepare;
 mod recorded;
+mod said;

@@ -3,10 +3,11 @@
 use bytes::Bytes;
 use ropewalk_core::chain;
 use ropewalk_core::cost::BundledPrices;
+use ropewalk_core::hash::sha256;
 use ropewalk_core::model::ChainStart;
 use ropewalk_engine::prepare::KIND_OPAQUE;
 use ropewalk_engine::{RawExchange, prepare};
-use ropewalk_store::facts::{Status, TextSource};
+use ropewalk_store::facts::{Spawn, Status, TextSource};
 use ropewalk_store::{Micros, NewExchange};
 
 pub(crate) fn raw(path: &str, request: &str, response: Option<(u16, &str)>) -> RawExchange {
@@ -74,6 +75,39 @@ fn an_answer_continues_the_chain_of_its_request() {
 }
 
 #[test]
+fn an_answer_tells_whom_it_starts_and_when() {
+    let response = r#"{"id":"msg_1","content":[{"type":"text","text":"I ask"},
+        {"type":"tool_use","id":"t1","name":"Task","input":{"subagent_type":"scout","prompt":" look \n"}},
+        {"type":"tool_use","id":"t2","name":"Read","input":{"path":"x"}},
+        {"type":"tool_use","id":"t3","name":"Task","input":{}}],"stop_reason":"tool_use"}"#;
+    let mut raw = raw("/v1/messages", ASK, Some((200, response)));
+    raw.spawned_at = vec![("t1".to_owned(), Micros(raw.at.0 + 7))];
+    let spawns = prepared(&raw).spawns;
+    let expected = [
+        Spawn {
+            index: 0,
+            call: Some("t1".to_owned()),
+            name: Some("scout".to_owned()),
+            prompt: Some(sha256(b"look")),
+            at: Micros(raw.at.0 + 7),
+        },
+        Spawn {
+            index: 1,
+            call: Some("t3".to_owned()),
+            name: None,
+            prompt: None,
+            at: raw.ended_at.unwrap(),
+        },
+    ];
+    assert_eq!(spawns, expected);
+    // Without an end it counts from the start, and an error starts nobody.
+    raw.ended_at = None;
+    assert_eq!(prepared(&raw).spawns[1].at, raw.at);
+    raw.status = Some(500);
+    assert_eq!(prepared(&raw).spawns, []);
+}
+
+#[test]
 fn what_cannot_be_read_is_kept_as_it_came() {
     for (path, request) in [
         ("/v1/messages", "no json"),
@@ -118,14 +152,14 @@ fn only_what_is_new_is_searched() {
     let response = r#"{"id":"msg_1","content":[{"type":"thinking","thinking":"hm"},{"type":"text","text":"new answer"},
         {"type":"tool_use","id":"t2","name":"Write","input":{"content":"line\nline"}}],"stop_reason":"tool_use"}"#;
     let exchange = prepared(&raw("/v1/messages", request, Some((200, response))));
-    let texts: Vec<_> = exchange.texts.iter().map(|text| (text.source, &*text.text)).collect();
+    let texts: Vec<_> = exchange.texts.iter().map(|text| (text.source, text.text())).collect();
     assert_eq!(
         texts,
         [
-            (TextSource::ToolResult, "new result"),
-            (TextSource::User, "new question"),
-            (TextSource::Assistant, "new answer"),
-            (TextSource::ToolInput, "line\nline"),
+            (TextSource::ToolResult, "new result".to_owned()),
+            (TextSource::User, "new question".to_owned()),
+            (TextSource::Assistant, "new answer".to_owned()),
+            (TextSource::ToolInput, "line\nline".to_owned()),
         ]
     );
 }

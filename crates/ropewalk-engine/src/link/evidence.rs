@@ -1,0 +1,186 @@
+//! What is known when a link is decided.
+//!
+//! A decision is a pure function of the evidence. Where it would need more it says what ([`Need`]), the linker fetches that
+//! for a whole batch at once, and the function runs again.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_store::Micros;
+use ropewalk_store::facts::{ExchangeNumber, Key, Spawn};
+use ropewalk_store::store::{Asked, KnownNode};
+
+use crate::link::decision::Linked;
+use crate::link::fact::Fact;
+
+/// Something that is not known yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Need {
+    Node(Asked<NodeHash>),
+    Key(Asked<Key>),
+    Fact(ExchangeNumber),
+    /// The decision about another exchange, made or to be made first.
+    Link(ExchangeNumber),
+    Children(ExchangeNumber),
+    Spawns(ExchangeNumber),
+    SpawnsBetween(Micros, Micros),
+    /// The nodes of an exchange's request.
+    Chain(ExchangeNumber),
+    /// The text of an exchange's answer.
+    Answer(ExchangeNumber),
+    /// The hash of an exchange's request without `stream`.
+    Request(ExchangeNumber),
+    /// Who waits for a hash.
+    Wanting([u8; 8]),
+}
+
+/// What is missing before a decision can be made.
+pub type Missing = Vec<Need>;
+
+pub type Known<T> = std::result::Result<T, Missing>;
+
+#[derive(Debug, Default)]
+pub struct Evidence {
+    pub nodes: HashMap<Asked<NodeHash>, Option<KnownNode>>,
+    pub keys: HashMap<Asked<Key>, Vec<ExchangeNumber>>,
+    pub facts: HashMap<ExchangeNumber, Option<Arc<Fact>>>,
+    pub links: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
+    pub children: HashMap<ExchangeNumber, Vec<ExchangeNumber>>,
+    pub spawns: HashMap<ExchangeNumber, Vec<Spawn>>,
+    pub spawns_between: HashMap<(Micros, Micros), Vec<(ExchangeNumber, Spawn)>>,
+    pub chains: HashMap<ExchangeNumber, Arc<Vec<NodeHash>>>,
+    pub answers: HashMap<ExchangeNumber, Arc<str>>,
+    pub requests: HashMap<ExchangeNumber, [u8; 32]>,
+    pub wanting: HashMap<[u8; 8], Vec<ExchangeNumber>>,
+    /// Decided since the evidence was begun, and so newer in `links` than in the store.
+    decided: HashSet<ExchangeNumber>,
+    /// Exchanges that wait for the decision at hand, and so cannot be asked about.
+    pub waiting: HashSet<ExchangeNumber>,
+}
+
+impl Evidence {
+    /// For each node: who ends there. Asks for all that are missing at once.
+    pub fn nodes(&self, nodes: &[NodeHash], as_of: Micros) -> Known<Vec<Option<&KnownNode>>> {
+        let asked = nodes.iter().map(|node| Asked { what: *node, as_of });
+        all(asked.map(|asked| self.nodes.get(&asked).map(Option::as_ref).ok_or(Need::Node(asked))))
+    }
+
+    /// For each key: the exchanges that have it, newest first.
+    pub fn keys(&self, keys: impl IntoIterator<Item = Key>, as_of: Micros) -> Known<Vec<&[ExchangeNumber]>> {
+        let asked = keys.into_iter().map(|key| Asked { what: key, as_of });
+        all(asked.map(|asked| self.keys.get(&asked).map(|found| &**found).ok_or(Need::Key(asked))))
+    }
+
+    /// Those of the exchanges that exist.
+    pub fn facts(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<&Arc<Fact>>> {
+        let numbers = numbers.into_iter();
+        let found = all(numbers.map(|number| self.facts.get(&number).ok_or(Need::Fact(number))))?;
+        let present = found.into_iter().flatten();
+        Ok(present.filter(|fact| !self.waiting.contains(&fact.number())).collect())
+    }
+
+    pub fn has(&self, need: &Need) -> bool {
+        match need {
+            Need::Node(asked) => self.nodes.contains_key(asked),
+            Need::Key(asked) => self.keys.contains_key(asked),
+            Need::Fact(number) => self.facts.contains_key(number),
+            Need::Link(number) => self.links.contains_key(number),
+            Need::Children(number) => self.children.contains_key(number),
+            Need::Spawns(number) => self.spawns.contains_key(number),
+            Need::SpawnsBetween(first, last) => self.spawns_between.contains_key(&(*first, *last)),
+            Need::Chain(number) => self.chains.contains_key(number),
+            Need::Answer(number) => self.answers.contains_key(number),
+            Need::Request(number) => self.requests.contains_key(number),
+            Need::Wanting(hash) => self.wanting.contains_key(hash),
+        }
+    }
+
+    /// Takes a decision for known.
+    pub fn decide(&mut self, linked: &Arc<Linked>) {
+        let number = linked.exchange;
+        let before = self.links.insert(number, Some(linked.clone())).flatten();
+        let (old, new) = (before.and_then(|before| before.decision.parent), linked.decision.parent);
+        if old != new {
+            if let Some(children) = old.and_then(|parent| self.children.get_mut(&parent)) {
+                children.retain(|child| *child != number);
+            }
+            if let Some(children) = new.and_then(|parent| self.children.get_mut(&parent)) {
+                children.push(number);
+            }
+        }
+        self.decided.insert(number);
+    }
+
+    /// Children as the store has them, with what was decided since.
+    pub(super) fn with_decided(&self, parent: ExchangeNumber, mut saved: Vec<ExchangeNumber>) -> Vec<ExchangeNumber> {
+        let is_child = |number: &ExchangeNumber| {
+            let linked = self.links.get(number).and_then(Option::as_ref);
+            linked.is_some_and(|linked| linked.decision.parent == Some(parent))
+        };
+        saved.retain(|number| is_child(number));
+        let new = self.decided.iter().copied().filter(is_child);
+        let new: Vec<_> = new.filter(|number| !saved.contains(number)).collect();
+        saved.extend(new);
+        saved
+    }
+
+    pub fn link(&self, number: ExchangeNumber) -> Known<&Arc<Linked>> {
+        match self.links.get(&number) {
+            Some(Some(linked)) => Ok(linked),
+            _ => Err(vec![Need::Link(number)]),
+        }
+    }
+
+    /// The exchanges that go on from this one.
+    pub fn children(&self, number: ExchangeNumber) -> Known<&[ExchangeNumber]> {
+        let found = self.children.get(&number);
+        found.map(|found| &**found).ok_or_else(|| vec![Need::Children(number)])
+    }
+
+    pub fn spawns(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<&[Spawn]>> {
+        let numbers = numbers.into_iter();
+        all(numbers.map(|number| {
+            self.spawns
+                .get(&number)
+                .map(|found| &**found)
+                .ok_or(Need::Spawns(number))
+        }))
+    }
+
+    pub fn spawns_between(&self, first: Micros, last: Micros) -> Known<&[(ExchangeNumber, Spawn)]> {
+        let found = self.spawns_between.get(&(first, last));
+        found
+            .map(|found| &**found)
+            .ok_or_else(|| vec![Need::SpawnsBetween(first, last)])
+    }
+
+    pub fn chain(&self, number: ExchangeNumber) -> Known<&[NodeHash]> {
+        let found = self.chains.get(&number);
+        found.map(|found| &***found).ok_or_else(|| vec![Need::Chain(number)])
+    }
+
+    pub fn answer(&self, number: ExchangeNumber) -> Known<&str> {
+        let found = self.answers.get(&number);
+        found.map(|found| &**found).ok_or_else(|| vec![Need::Answer(number)])
+    }
+
+    /// For each exchange: the hash of its request without `stream`.
+    pub fn requests(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<[u8; 32]>> {
+        let numbers = numbers.into_iter();
+        all(numbers.map(|number| self.requests.get(&number).copied().ok_or(Need::Request(number))))
+    }
+}
+
+/// All of them, or everything that is missing.
+fn all<T>(found: impl Iterator<Item = std::result::Result<T, Need>>) -> Known<Vec<T>> {
+    let mut present = Vec::new();
+    let mut missing = Vec::new();
+    for item in found {
+        match item {
+            Ok(item) => present.push(item),
+            Err(need) => missing.push(need),
+        }
+    }
+    if missing.is_empty() { Ok(present) } else { Err(missing) }
+}

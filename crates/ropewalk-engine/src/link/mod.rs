@@ -1,0 +1,44 @@
+//! Linking: which exchanges belong together.
+//!
+//! Exchanges are facts; links are derived from them, the same live, on import and on rebuild. Read [`fact`] (an exchange as
+//! linking sees it) and [`outline`] (its chain), then [`decide()`] (the rules, one after the other, over the [`evidence`]),
+//! then [`settle`] (decisions folded into conversations and branches), then [`Linker`] (which fetches evidence, decides and
+//! saves, in the order of the facts).
+//!
+//! Invariants: a decision reads only what precedes the exchange; the result depends on the set of facts, not on their arrival;
+//! no exchange is left without a conversation.
+
+mod decide;
+pub mod decision;
+pub mod evidence;
+pub mod fact;
+mod fetch;
+mod linker;
+pub mod outline;
+mod overlay;
+mod places;
+mod reach;
+mod round;
+mod rules;
+pub mod settle;
+
+pub use decide::{Settings, decide};
+pub use linker::{Linker, Progress};
+pub use overlay::Overlay;
+
+use ropewalk_store::StoreError;
+
+use crate::link::decision::UnreadableLink;
+use crate::link::settle::UnreadableRecord;
+
+#[derive(Debug, thiserror::Error)]
+pub enum LinkError {
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    #[error(transparent)]
+    Link(#[from] UnreadableLink),
+    #[error(transparent)]
+    Record(#[from] UnreadableRecord),
+    #[error("somebody else links this owner's exchanges all the time")]
+    Busy,
+}

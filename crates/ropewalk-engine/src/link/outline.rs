@@ -1,0 +1,192 @@
+//! A request's chain with who said each block: what linking reads of a body.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use ropewalk_core::chain;
+use ropewalk_core::hash::NodeHash;
+use ropewalk_core::model::{Block, Message, Role};
+use ropewalk_core::normalise::normalise;
+use ropewalk_store::facts::Key;
+use ropewalk_wire::RequestBody;
+
+use crate::keys::{anchor_key, summary_key};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Step {
+    pub node: NodeHash,
+    /// Said by the model.
+    pub is_answer: bool,
+}
+
+#[derive(Debug, Clone, Default)]
+pub struct Outline {
+    steps: Vec<Step>,
+    /// Each message with the index of its first step.
+    messages: Vec<(usize, Arc<Message>)>,
+}
+
+impl Outline {
+    pub fn of(read: &RequestBody) -> Self {
+        let mut steps = Vec::with_capacity(read.nodes().len());
+        let mut messages = Vec::new();
+        for (message, count) in read.messages() {
+            messages.push((steps.len(), message.clone()));
+            let nodes = read.nodes().iter().skip(steps.len()).take(count);
+            let is_answer = message.role == Role::Assistant;
+            steps.extend(nodes.map(|node| Step { node: *node, is_answer }));
+        }
+        Outline { steps, messages }
+    }
+
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    pub fn has_answer(&self) -> bool {
+        self.steps.iter().any(|step| step.is_answer)
+    }
+
+    /// Ends of answers, from the last: the steps that a recorded answer may end at.
+    pub fn answer_ends(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..self.steps.len()).rev().filter(|at| {
+            let next = self.steps.get(at + 1);
+            self.steps[*at].is_answer && next.is_none_or(|next| !next.is_answer)
+        })
+    }
+
+    /// Where the answer that ends at `end` begins.
+    pub fn answer_start(&self, end: usize) -> usize {
+        let before = self.steps[..=end].iter().rposition(|step| !step.is_answer);
+        before.map_or(0, |at| at + 1)
+    }
+
+    /// The last node of the answer that ends at `end`, and the last one of its question.
+    pub fn nodes_around(&self, end: usize) -> Vec<NodeHash> {
+        let question = self.answer_start(end).checked_sub(1);
+        let at = [Some(end), question].into_iter().flatten();
+        at.map(|at| self.steps[at].node).collect()
+    }
+
+    /// The index of a node, from the last.
+    pub fn find(&self, node: &NodeHash) -> Option<usize> {
+        self.steps.iter().rposition(|step| step.node == *node)
+    }
+
+    /// Answers at or behind `from` that can anchor a history, the last first.
+    pub fn anchors(&self, from: usize) -> Vec<(usize, Key)> {
+        let mut anchors = Vec::new();
+        for (first, message) in self.messages.iter().rev() {
+            if message.role == Role::Assistant {
+                let found = chained(message)
+                    .enumerate()
+                    .map(|(index, block)| (first + index, block));
+                let keys = found.filter_map(|(at, block)| Some((at, anchor_key(block).filter(|_| at >= from)?)));
+                let mut keys: Vec<_> = keys.collect();
+                keys.reverse();
+                anchors.append(&mut keys);
+            }
+            if *first < from {
+                break;
+            }
+        }
+        anchors
+    }
+
+    /// Characters of the texts in the first `count` steps.
+    pub fn chars(&self, count: usize) -> usize {
+        let shared = self.messages.iter().take_while(|(first, _)| *first < count);
+        let blocks = shared.flat_map(|(first, message)| chained(message).take(count - first));
+        blocks
+            .map(|block| text_of(block).map_or(0, |text| text.chars().count()))
+            .sum()
+    }
+
+    /// The model's text at a step.
+    pub fn answer_text(&self, at: usize) -> Option<String> {
+        let (first, message) = self.messages.iter().rev().find(|(first, _)| *first <= at)?;
+        let block = chained(message)
+            .nth(at - first)
+            .filter(|_| message.role == Role::Assistant)?;
+        text_of(block).map(|text| normalise(text).into_owned())
+    }
+
+    /// Whether a user's text says that it continues a conversation, and from which summaries it may.
+    pub fn continues(&self) -> Option<BTreeSet<Key>> {
+        let users = self.messages.iter().filter(|(_, message)| message.role == Role::User);
+        let mut texts = users.flat_map(|(_, message)| message.blocks.iter().filter_map(text_of));
+        let text = texts.find(|text| {
+            let mut starts = CONTINUES.iter().filter(|start| text.contains(**start));
+            starts.any(|start| normalise(text).starts_with(start))
+        })?;
+        Some(summaries(&normalise(text)))
+    }
+
+    /// What the user says first, for people.
+    pub fn first_user_text(&self) -> Option<String> {
+        let users = self.messages.iter().filter(|(_, message)| message.role == Role::User);
+        let texts = users.flat_map(|(_, message)| message.blocks.iter().filter_map(text_of));
+        texts
+            .map(|text| normalise(text).into_owned())
+            .find(|text| !text.is_empty())
+    }
+}
+
+/// How texts begin that continue a conversation from its summary.
+const CONTINUES: [&str; 2] = [
+    "This session is being continued from a previous conversation",
+    "Another language model started to solve this problem and produced a summary",
+];
+
+/// What may stand right before a summary.
+const SUMMARY_FOLLOWS: [&str; 6] = [
+    "<summary>",
+    "summarized below:",
+    "Summary:",
+    "to assist with your own analysis:",
+    "\n\n",
+    "\n",
+];
+
+/// What may stand right behind it.
+const SUMMARY_ENDS: [&str; 4] = [
+    "</summary>",
+    "\nIf you need specific details",
+    "\nPlease continue the conversation",
+    "\nContinue the conversation",
+];
+
+/// Ends of a summary that are tried: at the ends of lines, from the last.
+const SUMMARY_ENDS_MAX: usize = 24;
+
+/// The summaries that a text may continue from.
+fn summaries(text: &str) -> BTreeSet<Key> {
+    let starts = SUMMARY_FOLLOWS
+        .iter()
+        .filter_map(|mark| text.find(mark).map(|at| at + mark.len()));
+    let mut keys = BTreeSet::new();
+    for start in starts {
+        let rest = &text[start..];
+        let mut ends: Vec<usize> = SUMMARY_ENDS.iter().filter_map(|mark| rest.find(mark)).collect();
+        ends.extend(rest.rmatch_indices('\n').map(|(at, _)| at).take(SUMMARY_ENDS_MAX));
+        ends.push(rest.len());
+        keys.extend(ends.into_iter().filter_map(|end| summary_key(&rest[..end])));
+    }
+    keys
+}
+
+/// The blocks of a message that are in the chain.
+fn chained(message: &Message) -> impl Iterator<Item = &Block> {
+    let role = message.role;
+    message
+        .blocks
+        .iter()
+        .filter(move |block| chain::value(role, block, &|_| None).is_some())
+}
+
+fn text_of(block: &Block) -> Option<&str> {
+    match block {
+        Block::Text { text, .. } => Some(text),
+        _ => None,
+    }
+}

@@ -1,0 +1,267 @@
+//! Whom a late fact reaches: exchanges that were linked before it came and that it may link otherwise.
+
+use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_store::derived::Links;
+use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
+use ropewalk_store::store::{Asked, PAGE_MAX};
+use ropewalk_store::{Micros, Store};
+
+use crate::keys::id_key;
+use crate::link::LinkError;
+use crate::link::decision::{Linked, Method, Place};
+use crate::link::evidence::Need;
+use crate::link::fact::{Fact, Sort, Subject};
+use crate::link::round::{Change, Round, prefix, unheard};
+
+/// What an exchange with the first key offers to exchanges with the second.
+const OFFERS: [(KeyKind, KeyKind); 2] = [
+    (KeyKind::SpawnPrompt, KeyKind::Opening),
+    (KeyKind::Item, KeyKind::Reference),
+];
+
+/// What has to be known to see whom a fact reaches, whatever was decided about it.
+pub(super) fn needs(fact: &Fact, retry_window: i64) -> Vec<Need> {
+    let mut needs: Vec<Need> = offered(fact).map(Need::Key).collect();
+    needs.push(Need::Node(repeats(fact, retry_window)));
+    needs.extend(wanted_by(fact).map(Need::Wanting));
+    needs
+}
+
+/// The keys of those that wait for what this exchange offers.
+fn offered(fact: &Fact) -> impl Iterator<Item = Asked<Key>> + '_ {
+    let keys = OFFERS
+        .into_iter()
+        .flat_map(|(offer, kind)| fact.keys(offer).map(move |key| Key { kind, hash: key.hash }));
+    keys.map(|what| Asked {
+        what,
+        as_of: Micros::MAX,
+    })
+}
+
+/// Those that asked the same soon after.
+fn repeats(fact: &Fact, retry_window: i64) -> Asked<NodeHash> {
+    Asked {
+        what: fact.row.input_node,
+        as_of: Micros(fact.row.at.0.saturating_add(retry_window)),
+    }
+}
+
+/// What it may be wanted by: its answer, its first words. Of an answer that was cut off only the question is sure.
+fn wanted_by(fact: &Fact) -> impl Iterator<Item = [u8; 8]> + '_ {
+    let is_begun = fact.ended().is_some() && fact.row.output_node.is_none();
+    let question = is_begun.then(|| prefix(&fact.row.input_node.0));
+    let output = fact.row.output_node.iter().map(|node| prefix(&node.0));
+    let said = [KeyKind::Anchor, KeyKind::Summary, KeyKind::Opening]
+        .into_iter()
+        .flat_map(|kind| fact.keys(kind));
+    output.chain(question).chain(said.map(|key| prefix(&key.hash)))
+}
+
+impl<S: Store> Round<'_, S> {
+    /// Queues whom a fact reaches.
+    pub(super) async fn reach(&mut self, subject: &Subject, change: Change) -> Result<(), LinkError> {
+        let fact = &subject.fact;
+        let needed: HashSet<Need> = needs(fact, self.settings.retry_window).into_iter().collect();
+        self.fetch_missing(needed).await?;
+        let asked = repeats(fact, self.settings.retry_window);
+        let repeats = self.known.nodes.get(&asked).and_then(Option::as_ref);
+        let repeats: BTreeSet<ExchangeNumber> = repeats
+            .into_iter()
+            .flat_map(|node| node.as_input.iter().copied())
+            .collect();
+        let mut again = self.later(fact, repeats).await?;
+        let offers = offered(fact).filter_map(|asked| self.known.keys.get(&asked)).flatten();
+        let wanting = wanted_by(fact)
+            .filter_map(|hash| self.known.wanting.get(&hash))
+            .flatten();
+        let waiting: BTreeSet<ExchangeNumber> = offers.copied().chain(wanting.copied()).collect();
+        again.extend(self.hearing(fact, waiting).await?);
+        if fact.row.at <= self.newest {
+            again.extend(self.torn_between(fact).await?);
+        }
+        if change != Change::Ended {
+            again.extend(self.reached_by_place(subject, change).await?);
+        }
+        again.remove(&fact.number());
+        for number in again {
+            self.decide_again(number).await?;
+        }
+        Ok(())
+    }
+
+    /// Those that hang on an equal answer of another exchange, and may be closer to this one.
+    async fn torn_between(&mut self, fact: &Fact) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        let Some(what) = fact.row.output_node else {
+            return Ok(BTreeSet::new());
+        };
+        let asked = Asked {
+            what,
+            as_of: Micros::MAX,
+        };
+        self.fetch_missing(HashSet::from([Need::Node(asked)])).await?;
+        let node = self.known.nodes.get(&asked).and_then(Option::as_ref);
+        let equal = node.into_iter().flat_map(|node| node.as_output.iter().copied());
+        let equal: Vec<_> = equal.filter(|number| *number != fact.number()).collect();
+        self.fetch_missing(
+            equal
+                .iter()
+                .flat_map(|number| [Need::Fact(*number), Need::Children(*number)])
+                .collect(),
+        )
+        .await?;
+        let children = equal
+            .iter()
+            .filter_map(|number| self.known.children.get(number))
+            .flatten();
+        let children: BTreeSet<_> = children.copied().collect();
+        self.hearing(fact, children).await
+    }
+
+    /// Those that share its conversation, its session or its place as a child.
+    async fn reached_by_place(
+        &mut self,
+        subject: &Subject,
+        change: Change,
+    ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        let fact = &subject.fact;
+        let Some(Some(linked)) = self.known.links.get(&fact.number()).cloned() else {
+            return Ok(BTreeSet::new());
+        };
+        // Who shares a history with it that neither heard as it was said.
+        let shared: BTreeSet<[u8; 8]> = unheard(subject, &linked.decision).into_iter().collect();
+        self.fetch_missing(shared.iter().map(|hash| Need::Wanting(*hash)).collect())
+            .await?;
+        let sharing = shared.iter().filter_map(|hash| self.known.wanting.get(hash)).flatten();
+        let sharing: BTreeSet<ExchangeNumber> = sharing.copied().collect();
+        let mut reached = self.later(fact, sharing).await?;
+        if let Some(session) = fact.session().filter(|_| linked.decision.parent.is_none()) {
+            reached.extend(self.of_session(fact, session).await?);
+        }
+        let is_child = linked.decision.place == Place::Child;
+        if is_child {
+            let openings = fact.keys(KeyKind::Opening).map(|what| Asked {
+                what,
+                as_of: Micros::MAX,
+            });
+            let openings: Vec<_> = openings.collect();
+            self.fetch_missing(openings.iter().map(|asked| Need::Key(*asked)).collect())
+                .await?;
+            let same = openings.iter().filter_map(|asked| self.known.keys.get(asked)).flatten();
+            let same: BTreeSet<_> = same.copied().collect();
+            reached.extend(self.later(fact, same).await?);
+        }
+        if change == Change::Moved {
+            reached.extend(self.in_conversation(fact, &linked).await?);
+        }
+        Ok(reached)
+    }
+
+    /// Of a session whose turn begins something: its helper calls, and its later exchanges that only the session links.
+    async fn of_session(&mut self, fact: &Fact, session: &str) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        let asked = Asked {
+            what: id_key(KeyKind::Session, session),
+            as_of: Micros::MAX,
+        };
+        self.fetch_missing(HashSet::from([Need::Key(asked)])).await?;
+        let numbers: Vec<_> = self.known.keys.get(&asked).into_iter().flatten().copied().collect();
+        self.fetch_missing(
+            numbers
+                .iter()
+                .flat_map(|number| [Need::Fact(*number), Need::Link(*number)])
+                .collect(),
+        )
+        .await?;
+        let mut reached = BTreeSet::new();
+        for number in numbers {
+            let Some((other, linked)) = self.linked_fact(number) else {
+                continue;
+            };
+            let is_by_session = matches!(
+                linked.decision.method,
+                Method::New | Method::Session | Method::Opening | Method::CompactedSession | Method::Header
+            );
+            // Helper calls and orphans may come before what they belong to.
+            let may_be_early = other.sort() == Sort::Auxiliary || linked.decision.orphan;
+            if may_be_early || (fact.is_before(&other) && is_by_session) {
+                reached.insert(number);
+            }
+        }
+        Ok(reached)
+    }
+
+    /// Later members of its conversation that share no more with what they are linked to than they may with it.
+    async fn in_conversation(&mut self, fact: &Fact, linked: &Linked) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        let mut reached = BTreeSet::new();
+        let mut after = Some((Micros(fact.row.at.0 - 1), ExchangeNumber(i64::MAX)));
+        loop {
+            let which = Links::InConversation {
+                conversation: linked.conversation,
+                after,
+                limit: PAGE_MAX,
+            };
+            let rows = self.source.store.links(self.source.owner, which).await?;
+            let count = rows.len();
+            for row in rows {
+                after = Some((row.at, row.exchange));
+                let other = Linked::read(&row)?;
+                let is_sibling =
+                    other.decision.shared <= fact.row.depth || other.decision.parent == linked.decision.parent;
+                if is_sibling || other.decision.place == Place::Child {
+                    reached.insert(other.exchange);
+                }
+            }
+            if count < PAGE_MAX {
+                break;
+            }
+        }
+        self.later(fact, reached).await
+    }
+
+    /// Those that are linked and come after `fact`.
+    async fn later(
+        &mut self,
+        fact: &Fact,
+        numbers: BTreeSet<ExchangeNumber>,
+    ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        self.linked_that(numbers, |other| fact.is_before(other)).await
+    }
+
+    /// Those that are linked and may have heard the answer of `fact`, as far as clocks can tell.
+    async fn hearing(
+        &mut self,
+        fact: &Fact,
+        numbers: BTreeSet<ExchangeNumber>,
+    ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        self.linked_that(numbers, |other| other.horizon() >= fact.row.at).await
+    }
+
+    async fn linked_that(
+        &mut self,
+        mut numbers: BTreeSet<ExchangeNumber>,
+        is_wanted: impl Fn(&Fact) -> bool,
+    ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        let needs = numbers
+            .iter()
+            .flat_map(|number| [Need::Fact(*number), Need::Link(*number)]);
+        self.fetch_missing(needs.collect()).await?;
+        numbers.retain(|number| self.linked_fact(*number).is_some_and(|(other, _)| is_wanted(&other)));
+        Ok(numbers)
+    }
+
+    fn linked_fact(&self, number: ExchangeNumber) -> Option<(Arc<Fact>, Arc<Linked>)> {
+        let fact = self.known.facts.get(&number)?.clone()?;
+        let linked = self.known.links.get(&number)?.clone()?;
+        Some((fact, linked))
+    }
+
+    async fn fetch_missing(&mut self, mut needs: HashSet<Need>) -> Result<(), LinkError> {
+        needs.retain(|need| !self.known.has(need));
+        if needs.is_empty() {
+            return Ok(());
+        }
+        self.source.fetch(&needs, &mut self.known).await
+    }
+}

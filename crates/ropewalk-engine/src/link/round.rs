@@ -1,0 +1,329 @@
+//! One batch of exchanges, decided and settled.
+//!
+//! All evidence that the batch needs is fetched in a few rounds for everybody at once; then each exchange is decided in order.
+//! A new last exchange of a conversation is appended to it; where something else changed, the whole conversation is
+//! folded again.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use ropewalk_store::derived::{BranchRow, Conversations, LinkChanges, LinkKind};
+use ropewalk_store::facts::{ExchangeNumber, KeyKind};
+use ropewalk_store::{Micros, Store};
+
+use crate::link::LinkError;
+use crate::link::decide::{Settings, decide, first_needs};
+use crate::link::decision::{Decision, Linked, Method};
+use crate::link::evidence::{Evidence, Need};
+use crate::link::fact::{Fact, Subject};
+use crate::link::fetch::Source;
+use crate::link::outline::Outline;
+use crate::link::places::Conversation;
+use crate::link::reach;
+use crate::link::settle::conversation_row;
+
+/// Rounds of fetching for the whole batch before its exchanges are decided one by one.
+const PREFETCH_ROUNDS: usize = 4;
+
+/// How often one exchange is decided again in a round. A decision only reads what precedes it, so this is never reached.
+const DECISIONS_MAX: usize = 16;
+
+/// Ends of answers that an exchange may wait for.
+const WANTED_MAX: usize = 4_096;
+
+type OrderKey = (Micros, u32, String, ExchangeNumber);
+
+pub(super) struct Round<'r, S> {
+    pub(super) source: Source<'r, S>,
+    pub(super) owner_name: &'r str,
+    pub(super) settings: &'r Settings,
+    pub(super) known: Evidence,
+    pub(super) subjects: HashMap<ExchangeNumber, Subject>,
+    /// What is to be decided, in order.
+    pub(super) queue: BTreeSet<OrderKey>,
+    pub(super) decided: HashMap<ExchangeNumber, usize>,
+    /// As they were before this round, by exchange; `None` for those that had no link.
+    pub(super) before: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
+    pub(super) conversations: HashMap<ExchangeNumber, Option<Conversation>>,
+    pub(super) branches: HashMap<ExchangeNumber, Vec<BranchRow>>,
+    pub(super) changed_links: HashSet<ExchangeNumber>,
+    pub(super) changed_conversations: HashSet<ExchangeNumber>,
+    pub(super) changed_branches: HashSet<ExchangeNumber>,
+    pub(super) gone_branches: HashSet<ExchangeNumber>,
+    pub(super) gone_conversations: HashSet<ExchangeNumber>,
+    /// Conversations that have to be folded as a whole.
+    pub(super) unsettled: BTreeSet<ExchangeNumber>,
+    pub(super) wanted: Vec<([u8; 8], ExchangeNumber)>,
+    /// When the newest request was made that is linked. What is later reaches nobody by its time.
+    pub(super) newest: Micros,
+}
+
+/// What a decision was about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    /// The exchange ended; where it belongs was known.
+    Ended,
+    /// It is the newest of its conversation, or begins one.
+    Appended,
+    /// It stands among others, or stood elsewhere before.
+    Moved,
+}
+
+impl<'r, S: Store> Round<'r, S> {
+    pub(super) fn new(source: Source<'r, S>, owner_name: &'r str, settings: &'r Settings) -> Self {
+        Round {
+            source,
+            owner_name,
+            settings,
+            known: Evidence::default(),
+            subjects: HashMap::new(),
+            queue: BTreeSet::new(),
+            decided: HashMap::new(),
+            before: HashMap::new(),
+            conversations: HashMap::new(),
+            branches: HashMap::new(),
+            changed_links: HashSet::new(),
+            changed_conversations: HashSet::new(),
+            changed_branches: HashSet::new(),
+            gone_branches: HashSet::new(),
+            gone_conversations: HashSet::new(),
+            unsettled: BTreeSet::new(),
+            wanted: Vec::new(),
+            newest: Micros(i64::MIN),
+        }
+    }
+
+    pub(super) fn add(&mut self, fact: Arc<Fact>, outline: Arc<Outline>) {
+        self.known.facts.insert(fact.number(), Some(fact.clone()));
+        self.queue.insert(order_key(&fact));
+        self.subjects.insert(fact.number(), Subject { fact, outline });
+    }
+
+    pub(super) async fn run(&mut self) -> Result<(), LinkError> {
+        let newest = Conversations::Newest { before: None, limit: 1 };
+        let newest = self.source.store.conversations(self.source.owner, newest).await?;
+        self.newest = newest.first().map_or(self.newest, |row| row.last_at);
+        self.prefetch().await?;
+        while let Some((.., number)) = self.queue.pop_first() {
+            self.decide_with_those_before(number).await?;
+        }
+        self.settle().await
+    }
+
+    /// Decides everybody for the sake of what they need, and fetches that for all at once.
+    async fn prefetch(&mut self) -> Result<(), LinkError> {
+        let numbers: Vec<ExchangeNumber> = self.subjects.keys().copied().collect();
+        let mut first: HashSet<Need> = numbers.iter().map(|number| Need::Link(*number)).collect();
+        for subject in self.subjects.values() {
+            first.extend(first_needs(subject));
+            first.extend(reach::needs(&subject.fact, self.settings.retry_window));
+        }
+        self.source.fetch(&first, &mut self.known).await?;
+        for _ in 0..PREFETCH_ROUNDS {
+            let mut needs = HashSet::new();
+            for subject in self.subjects.values() {
+                if let Err(missing) = decide(subject, &self.known, self.settings) {
+                    // Members of this batch are decided in their turn.
+                    let others = missing.into_iter().filter(|need| match need {
+                        Need::Link(number) => !self.known.links.contains_key(number),
+                        _ => true,
+                    });
+                    needs.extend(others);
+                }
+            }
+            if needs.is_empty() {
+                break;
+            }
+            self.source.fetch(&needs, &mut self.known).await?;
+        }
+        let links = self.known.links.values().flatten();
+        let roots: BTreeSet<ExchangeNumber> = links.map(|linked| linked.conversation).collect();
+        self.load_conversations(roots.into_iter().collect()).await
+    }
+
+    /// Decides an exchange, and first those that its decision depends on.
+    async fn decide_with_those_before(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
+        let mut stack = vec![number];
+        self.known.waiting.clear();
+        while let Some(number) = stack.last().copied() {
+            self.load(number).await?;
+            let Some(subject) = self.subjects.get(&number).cloned() else {
+                stack.pop();
+                continue;
+            };
+            // Whoever waits for this decision cannot have a part in it.
+            self.known.waiting = stack.iter().copied().filter(|other| *other != number).collect();
+            match decide(&subject, &self.known, self.settings) {
+                Ok(decision) => {
+                    stack.pop();
+                    self.queue.remove(&order_key(&subject.fact));
+                    self.known.waiting.clear();
+                    self.take(&subject, decision).await?;
+                }
+                Err(missing) => self.provide(missing, &mut stack).await?,
+            }
+        }
+        self.known.waiting.clear();
+        Ok(())
+    }
+
+    async fn provide(&mut self, missing: Vec<Need>, stack: &mut Vec<ExchangeNumber>) -> Result<(), LinkError> {
+        let needs: HashSet<Need> = missing.into_iter().collect();
+        self.source.fetch(&needs, &mut self.known).await?;
+        for need in needs {
+            if let Need::Link(other) = need
+                && self.known.links.get(&other).is_none_or(Option::is_none)
+                && !stack.contains(&other)
+            {
+                stack.push(other);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads an exchange that is to be decided, if it is not at hand.
+    async fn load(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
+        if self.subjects.contains_key(&number) {
+            return Ok(());
+        }
+        let needs = HashSet::from([Need::Fact(number), Need::Link(number)]);
+        self.source.fetch(&needs, &mut self.known).await?;
+        if let Some(Some(fact)) = self.known.facts.get(&number).cloned() {
+            let outline = Arc::new(self.source.outline(&fact).await?);
+            self.subjects.insert(number, Subject { fact, outline });
+        }
+        Ok(())
+    }
+
+    /// Queues an exchange to be decided again.
+    pub(super) async fn decide_again(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
+        let times = self.decided.entry(number).or_default();
+        *times += 1;
+        if *times > DECISIONS_MAX {
+            return Ok(());
+        }
+        self.load(number).await?;
+        if let Some(subject) = self.subjects.get(&number) {
+            self.queue.insert(order_key(&subject.fact));
+        }
+        Ok(())
+    }
+
+    async fn take(&mut self, subject: &Subject, decision: Decision) -> Result<(), LinkError> {
+        let number = subject.number();
+        let before = self.known.links.get(&number).cloned().flatten();
+        self.before.entry(number).or_insert_with(|| before.clone());
+        let is_same = before.as_ref().is_some_and(|before| {
+            let mut known = before.decision.clone();
+            known.is_counted = false;
+            known == decision
+        });
+        if !is_same {
+            self.want(subject, &decision);
+        }
+        let change = match before {
+            Some(before) if is_same => {
+                self.count_answer(subject, &before).await?;
+                Change::Ended
+            }
+            None => self.place_new(subject, decision).await?,
+            Some(before) => {
+                self.unsettled.insert(before.conversation);
+                self.place_later(subject, decision)
+            }
+        };
+        self.reach(subject, change).await?;
+        self.newest = self.newest.max(subject.fact.row.at);
+        Ok(())
+    }
+
+    /// Remembers what would have linked an exchange if it had been recorded.
+    fn want(&mut self, subject: &Subject, decision: &Decision) {
+        let mut wanted = unheard(subject, decision);
+        if !wanted.is_empty() || subject.is_opening() {
+            let summaries = subject.outline.continues().unwrap_or_default();
+            wanted.extend(summaries.iter().map(|key| prefix(&key.hash)));
+        }
+        if decision.kind == LinkKind::Auxiliary && subject.fact.session().is_none() {
+            // Any conversation that begins with what it quotes.
+            wanted.extend(subject.fact.keys(KeyKind::Opening).map(|key| prefix(&key.hash)));
+        }
+        let number = subject.number();
+        self.wanted.extend(wanted.into_iter().map(|hash| (hash, number)));
+    }
+
+    /// Exchanges that were linked before this round and now are linked otherwise.
+    pub(super) fn moved(&self) -> Vec<ExchangeNumber> {
+        let moved = self.before.iter().filter(|(number, before)| {
+            let now = self.known.links.get(number).and_then(Option::as_ref);
+            before.as_ref().is_some_and(|before| {
+                now.is_none_or(|now| {
+                    (now.conversation, now.branch, now.agent, now.decision.parent)
+                        != (before.conversation, before.branch, before.agent, before.decision.parent)
+                })
+            })
+        });
+        let mut moved: Vec<_> = moved.map(|(number, _)| *number).collect();
+        moved.sort_unstable();
+        moved
+    }
+
+    pub(super) fn changes(self) -> LinkChanges {
+        let links = self
+            .changed_links
+            .iter()
+            .filter_map(|number| self.known.links.get(number)?.as_ref());
+        let conversations = self
+            .changed_conversations
+            .iter()
+            .filter_map(|root| self.conversations.get(root)?.as_ref());
+        let conversations = conversations.map(|conversation| {
+            let row = &conversation.row;
+            conversation_row(row.root, row.id, row.started_at, row.last_at, &conversation.record)
+        });
+        let branches = self
+            .branches
+            .values()
+            .flatten()
+            .filter(|row| self.changed_branches.contains(&row.first));
+        LinkChanges {
+            links: links.map(|linked| linked.to_row()).collect(),
+            conversations: conversations.collect(),
+            branches: branches.cloned().collect(),
+            gone_branches: self.gone_branches.iter().copied().collect(),
+            gone_conversations: self.gone_conversations.iter().copied().collect(),
+            wanted: self.wanted,
+            ..LinkChanges::default()
+        }
+    }
+}
+
+/// Answers in a history that nobody recorded as they were given: where they and their questions end, and what could anchor them.
+pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
+    let outline = &subject.outline;
+    // Up to a recorded answer everything was heard. Whatever else links leaves open what was, and an anchor what was changed.
+    let from = match decision.method {
+        Method::Prefix | Method::Partial => decision.shared,
+        _ => decision.rewritten.map_or(0, |(first, _)| first),
+    } as usize;
+    let ends = outline.answer_ends().filter(|at| *at >= from).take(WANTED_MAX);
+    let mut unheard: Vec<[u8; 8]> = ends
+        .flat_map(|at| outline.nodes_around(at))
+        .map(|node| prefix(&node.0))
+        .collect();
+    if !unheard.is_empty() {
+        let anchors = outline.anchors(from).into_iter().take(WANTED_MAX);
+        unheard.extend(anchors.map(|(_, key)| prefix(&key.hash)));
+    }
+    unheard
+}
+
+pub(super) fn prefix(hash: &[u8; 32]) -> [u8; 8] {
+    let mut prefix = [0; 8];
+    prefix.copy_from_slice(&hash[..8]);
+    prefix
+}
+
+fn order_key(fact: &Fact) -> OrderKey {
+    (fact.row.at, fact.row.depth, fact.row.id.clone(), fact.number())
+}

@@ -1,0 +1,88 @@
+//! Calls beside the conversation.
+
+use std::sync::Arc;
+
+use ropewalk_store::Micros;
+use ropewalk_store::derived::LinkKind;
+use ropewalk_store::facts::{Key, KeyKind};
+
+use crate::link::decide::Case;
+use crate::link::decision::{Decision, Method, Place};
+use crate::link::evidence::Known;
+use crate::link::fact::Fact;
+
+/// How long before its conversation's first turn a helper call may come, in microseconds.
+const EARLY_MAX: i64 = 3_600_000_000;
+
+/// Shortest quote that tells a conversation from others. Many begin with the same few words.
+const QUOTE_CHARS_MIN: usize = 100;
+
+impl Case<'_> {
+    /// Belongs to its session's conversation, also when it comes before the first turn; else to the one that it extends or
+    /// quotes; else stands alone.
+    pub(in crate::link) fn auxiliary(&self) -> Known<Decision> {
+        let beside =
+            |method, fact: &Fact| Decision::new(LinkKind::Auxiliary, method, Place::Same).attached(fact.number());
+        let agent = &self.me.fact.row.agent;
+        let turn = match self.turn_of_session(|fact| fact.row.agent == *agent)? {
+            Some(own) => Some(own),
+            None => self.turn_of_session(|_| true)?,
+        };
+        if let Some(turn) = turn {
+            return Ok(beside(Method::Session, turn));
+        }
+        let found = self.prefix()?;
+        if let Some(decision) = found.decision
+            && let Some(parent) = decision.parent
+        {
+            let attached = Decision::new(LinkKind::Auxiliary, decision.method, Place::Same).attached(parent);
+            return Ok(attached);
+        }
+        if let Some(quoted) = self.quoted()? {
+            return Ok(beside(Method::Quote, quoted));
+        }
+        let mut alone = Decision::root();
+        alone.kind = LinkKind::Auxiliary;
+        Ok(alone)
+    }
+
+    /// The last turn of the session before this exchange, else its first one soon after.
+    pub(super) fn turn_of_session(&self, is_wanted: impl Fn(&Fact) -> bool) -> Known<Option<&Arc<Fact>>> {
+        let me = &self.me.fact;
+        let Some(session) = me.session() else {
+            return Ok(None);
+        };
+        let is_mine = |fact: &&Arc<Fact>| fact.is_turn() && fact.session() == Some(session) && is_wanted(fact);
+        let before = self.preceding(KeyKind::Session, session)?;
+        if let Some(last) = before.into_iter().find(is_mine) {
+            return Ok(Some(last));
+        }
+        let key = crate::keys::id_key(KeyKind::Session, session);
+        let soon = Micros(me.row.at.0.saturating_add(EARLY_MAX));
+        let found = self.known.keys([key], soon)?;
+        let facts = self.known.facts(found.into_iter().flatten().copied())?;
+        let turns = facts.into_iter().filter(is_mine).filter(|fact| me.is_before(fact));
+        Ok(turns.min_by(|a, b| a.order().cmp(&b.order())))
+    }
+
+    /// The conversation that begins with what this call quotes.
+    fn quoted(&self) -> Known<Option<&Arc<Fact>>> {
+        let me = &self.me.fact;
+        let chars = self.me.outline.chars(self.me.outline.steps().len());
+        if chars < QUOTE_CHARS_MIN {
+            return Ok(None);
+        }
+        let quotes = me.keys(KeyKind::Opening).map(|key| Key {
+            kind: KeyKind::Opening,
+            hash: key.hash,
+        });
+        let found = self.known.keys(quotes, me.horizon())?;
+        let facts = self.before_me(found.into_iter().flatten().copied())?;
+        let mut fitting = facts
+            .into_iter()
+            .filter(|fact| fact.is_turn() && !me.is_of_other_session(fact));
+        // What several conversations begin with tells nothing.
+        let (only, another) = (fitting.next(), fitting.next());
+        Ok(only.filter(|_| another.is_none()))
+    }
+}

@@ -1,0 +1,317 @@
+//! A request that contains what was answered before.
+
+use std::sync::Arc;
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_store::derived::LinkKind;
+use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, KeyKind};
+use ropewalk_store::store::KnownNode;
+
+use crate::link::decide::{Case, FIRST_PROBE, Found, turn_after};
+use crate::link::decision::{BranchKind, Decision, Method, Place, Why};
+use crate::link::evidence::{Evidence, Known};
+use crate::link::fact::{Fact, Sort};
+use crate::link::fetch::CANDIDATES_MAX;
+
+/// How many anchors are looked up at once.
+const ANCHORS_MAX: usize = 16;
+
+/// Shortest history, in characters, that links although no answer of it was recorded.
+const HISTORY_CHARS_MIN: usize = 400;
+
+/// How much of an answer stands there, and who may have given it.
+type Answered<'c> = (Method, Vec<&'c Arc<Fact>>);
+
+impl Case<'_> {
+    /// It names the answer, or an item of the answer, that it goes on from.
+    pub(in crate::link) fn referenced(&self) -> Known<Found> {
+        let me = &self.me.fact;
+        let items = me.keys(KeyKind::Reference).map(|key| Key {
+            kind: KeyKind::Item,
+            hash: key.hash,
+        });
+        let named = self.known.keys(items, me.horizon())?;
+        let facts = self.known.facts(named.into_iter().flatten().copied())?;
+        let mut fitting: Vec<_> = facts.into_iter().filter(|fact| self.is_heard(fact)).collect();
+        // The last answer that is named contains the ones before it.
+        fitting.sort_by(|a, b| (b.row.depth, b.order()).cmp(&(a.row.depth, a.order())));
+        let Some(parent) = fitting.first() else {
+            return Ok(Found::nothing());
+        };
+        let decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
+        Ok(decision.into())
+    }
+
+    /// The deepest recorded answer on the chain. From its end, since most requests only add to the last answer.
+    pub(in crate::link) fn prefix(&self) -> Known<Found> {
+        let ends: Vec<usize> = self.me.outline.answer_ends().collect();
+        let (mut from, mut count) = (0, FIRST_PROBE);
+        let mut rejected = Vec::new();
+        while from < ends.len() {
+            let probed = &ends[from..ends.len().min(from + count)];
+            self.probe(probed)?;
+            for end in probed {
+                let Some((method, mut candidates)) = self.answers_ending_at(*end, &mut rejected)? else {
+                    continue;
+                };
+                self.sort_by_likeness(&mut candidates);
+                let parent = candidates[0];
+                rejected.extend(candidates[1..].iter().map(|other| (other.number(), Why::LessAlike)));
+                // Answers behind the match that are known elsewhere: the history was rewritten, not branched.
+                if *end != ends[0]
+                    && let Some(decision) = self.anchor_behind(*end + 1)?
+                {
+                    return Ok(Found {
+                        decision: Some(decision),
+                        rejected,
+                    });
+                }
+                let mut decision = self.behind(method, parent, BranchKind::Edit)?;
+                decision.shared = *end as u32 + 1;
+                return Ok(Found {
+                    decision: Some(decision),
+                    rejected,
+                });
+            }
+            from += count;
+            count *= 2;
+        }
+        Ok(Found {
+            decision: None,
+            rejected,
+        })
+    }
+
+    /// Asks for the nodes of several ends in one go.
+    fn probe(&self, ends: &[usize]) -> Known<()> {
+        let nodes: Vec<NodeHash> = ends.iter().flat_map(|end| self.me.outline.nodes_around(*end)).collect();
+        self.known.nodes(&nodes, self.me.fact.horizon()).map(drop)
+    }
+
+    /// Who may have given the answer that ends there: whole, else its beginning.
+    fn answers_ending_at(&self, end: usize, rejected: &mut Vec<(ExchangeNumber, Why)>) -> Known<Option<Answered<'_>>> {
+        let steps = self.me.outline.steps();
+        let nodes = self
+            .known
+            .nodes(&self.me.outline.nodes_around(end), self.me.fact.horizon())?;
+        let Some(answer) = nodes[0] else { return Ok(None) };
+        let mut whole = Vec::new();
+        for fact in self.known.facts(answer.as_output.iter().copied())? {
+            match self.allows(fact) {
+                Ok(()) if self.is_heard(fact) => whole.push(fact),
+                Ok(()) => {}
+                Err(why) => rejected.push((fact.number(), why)),
+            }
+        }
+        if answer.as_output.len() >= CANDIDATES_MAX {
+            // Thousands gave this answer to these words. The session's own may be older than those that were looked at.
+            let same = self
+                .turns_of_session()?
+                .into_iter()
+                .filter(|fact| fact.row.output_node == Some(steps[end].node));
+            whole.extend(same.filter(|fact| self.is_heard(fact)));
+        }
+        if !whole.is_empty() {
+            return Ok(Some((Method::Prefix, whole)));
+        }
+        let begun = self.answers_begun(end, answer, nodes.get(1).copied().flatten())?;
+        Ok((!begun.is_empty()).then_some((Method::Partial, begun)))
+    }
+
+    /// Answers of which only the beginning is in the history: some of the blocks, or a part of the text.
+    fn answers_begun(&self, end: usize, answer: &KnownNode, question: Option<&KnownNode>) -> Known<Vec<&Arc<Fact>>> {
+        let first = self.known.facts([answer.first])?;
+        let by_block = first.into_iter().filter(|fact| {
+            let is_in_answer = fact.row.depth as usize <= end && fact.number() != self.me.number();
+            is_in_answer && self.allows(fact).is_ok() && self.is_heard(fact)
+        });
+        let mut begun: Vec<&Arc<Fact>> = by_block.collect();
+        if !begun.is_empty() {
+            return Ok(begun);
+        }
+        let start = self.me.outline.answer_start(end);
+        let Some(text) = self.me.outline.answer_text(start).filter(|_| start == end) else {
+            return Ok(begun);
+        };
+        let asked = question.into_iter().flat_map(|node| node.as_input.iter().copied());
+        for fact in self.known.facts(asked)? {
+            let is_heard = fact.number() != self.me.number() && self.is_heard(fact);
+            if is_heard && self.allows(fact).is_ok() && self.known.answer(fact.number())?.starts_with(&*text) {
+                begun.push(fact);
+            }
+        }
+        Ok(begun)
+    }
+
+    /// Whether an answer on the chain can have been heard: it had ended by then, as far as clocks can tell.
+    fn is_heard(&self, fact: &Fact) -> bool {
+        let me = &self.me.fact;
+        let had_ended = fact.ended().is_some_and(|ended| ended <= me.horizon());
+        // What helper calls say is not said in the conversation; a token count ends where its request does.
+        let is_said = fact.sort() != Sort::Auxiliary && fact.number() != me.number();
+        is_said && had_ended && fact.row.at <= me.horizon()
+    }
+
+    /// The most alike first: session, agent type, system prompt, time.
+    fn sort_by_likeness(&self, candidates: &mut [&Arc<Fact>]) {
+        let me = &self.me.fact;
+        let differs = |fact: &Fact, kind: HashKind| me.hash(kind) != fact.hash(kind);
+        let rank = |fact: &Fact| {
+            (
+                !me.is_of_same_session(fact),
+                differs(fact, HashKind::AgentType),
+                differs(fact, HashKind::System),
+            )
+        };
+        candidates.sort_by(|a, b| rank(a).cmp(&rank(b)).then_with(|| b.order().cmp(&a.order())));
+    }
+
+    /// A turn behind `parent`: on its branch if it is the first there.
+    pub(super) fn behind(&self, method: Method, parent: &Fact, otherwise: BranchKind) -> Known<Decision> {
+        let number = parent.number();
+        let siblings = self.turns_after(number)?;
+        let asked_the_same = siblings.iter().any(|sibling| {
+            let input = self.me.outline.find(&sibling.row.input_node);
+            input.is_some() && sibling.row.depth > 0
+        });
+        let kind = if asked_the_same {
+            BranchKind::Regeneration
+        } else {
+            otherwise
+        };
+        let mut decision = turn_after(method, number, kind);
+        if self.me.fact.is_of_other_session(parent) && self.me.fact.named_parent().is_none() {
+            // A fork or a resume under a new id leaves the branch to the session that it was taken from.
+            decision.place = Place::Beside(kind);
+        }
+        Ok(decision)
+    }
+
+    /// The requests that this one repeats and goes on from, the deepest first: their answers were left out.
+    pub(in crate::link) fn requests_on_chain(&self) -> Known<Vec<(usize, &Arc<Fact>)>> {
+        let steps = self.me.outline.steps();
+        let questions = (0..steps.len()).rev().filter(|at| !steps[*at].is_answer);
+        let questions: Vec<usize> = questions.take(8).collect();
+        let nodes: Vec<NodeHash> = questions.iter().map(|at| steps[*at].node).collect();
+        let mut found = Vec::new();
+        for (at, node) in questions.iter().zip(self.known.nodes(&nodes, self.me.fact.horizon())?) {
+            let asked = node.into_iter().flat_map(|node| node.as_input.iter().copied());
+            for fact in self.before_me(asked)? {
+                if fact.is_turn() && self.allows(fact).is_ok() && !self.me.fact.is_of_other_session(fact) {
+                    found.push((*at, fact));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// A recorded answer on the chain, although the blocks before it differ.
+    pub(in crate::link) fn anchored(&self) -> Known<Found> {
+        Ok(Found {
+            decision: self.anchor_behind(0)?,
+            rejected: Vec::new(),
+        })
+    }
+
+    fn anchor_behind(&self, from: usize) -> Known<Option<Decision>> {
+        let anchors = self.me.outline.anchors(from);
+        let keys = anchors.iter().take(ANCHORS_MAX).map(|(_, key)| *key);
+        let found = self.known.keys(keys, self.me.fact.horizon())?;
+        for ((at, _), numbers) in anchors.iter().zip(found) {
+            let facts = self.known.facts(numbers.iter().copied())?;
+            let heard = facts.into_iter().filter(|fact| {
+                fact.number() != self.me.number() && fact.is_turn() && self.is_heard(fact) && self.allows(fact).is_ok()
+            });
+            let mut heard: Vec<_> = heard.collect();
+            if heard.is_empty() {
+                continue;
+            }
+            if !is_one_lineage(self.known, &heard)? {
+                return Ok(None);
+            }
+            self.sort_by_likeness(&mut heard);
+            let mut decision = self.behind(Method::Anchor, heard[0], BranchKind::Edit)?;
+            decision.shared = *at as u32 + 1;
+            decision.rewritten = Some((from as u32, *at as u32));
+            return Ok(Some(decision));
+        }
+        Ok(None)
+    }
+
+    /// A history that was seen before, though none of its answers was recorded: recording was off when they were given.
+    pub(in crate::link) fn history(&self) -> Known<Found> {
+        let Some((at, fact)) = self.deepest_seen()?.filter(|(_, fact)| fact.is_turn()) else {
+            return Ok(Found::nothing());
+        };
+        let me = &self.me.fact;
+        let shared = at + 1;
+        let refuse = |why| Found {
+            decision: None,
+            rejected: vec![(fact.number(), why)],
+        };
+        if let Err(why) = self.allows(fact) {
+            return Ok(refuse(why));
+        }
+        if me.is_of_other_session(fact) {
+            return Ok(refuse(Why::OtherSession));
+        }
+        let anchors = self.me.outline.anchors(0);
+        let is_telling = anchors.iter().any(|(anchor, _)| *anchor <= at)
+            && self.me.outline.chars(shared) >= HISTORY_CHARS_MIN
+            && me.hash(HashKind::AgentType) == fact.hash(HashKind::AgentType);
+        if !is_telling {
+            return Ok(refuse(Why::OnlyAnOpening));
+        }
+        // What several conversations begin with is a template.
+        let siblings = self.before_me(self.known.children(fact.number())?.iter().copied())?;
+        for sibling in siblings {
+            if self.known.link(sibling.number())?.decision.method == Method::History {
+                return Ok(refuse(Why::Ambiguous));
+            }
+        }
+        let kind = match self.me.outline.steps().get(shared) {
+            Some(step) if step.is_answer => BranchKind::Regeneration,
+            _ => BranchKind::Edit,
+        };
+        let place = if fact.row.input_node == self.me.outline.steps()[at].node {
+            Place::After(kind)
+        } else {
+            Place::Beside(kind)
+        };
+        let mut decision = Decision::new(LinkKind::Turn, Method::History, place).behind(fact.number());
+        decision.shared = shared as u32;
+        Ok(decision.into())
+    }
+
+    /// The deepest block of the chain that an earlier request had, with that request.
+    fn deepest_seen(&self) -> Known<Option<(usize, &Arc<Fact>)>> {
+        let steps = self.me.outline.steps();
+        let (mut seen, mut unseen) = (None, steps.len());
+        let mut low = 0;
+        // What was seen is closed under taking the predecessor.
+        while low < unseen {
+            let middle = low + (unseen - low) / 2;
+            let node = self.known.nodes(&[steps[middle].node], self.me.fact.row.at)?;
+            let first = node[0].map(|node| node.first);
+            match self.before_me(first)?.first() {
+                Some(fact) => {
+                    seen = Some((middle, *fact));
+                    low = middle + 1;
+                }
+                None => unseen = middle,
+            }
+        }
+        Ok(seen)
+    }
+}
+
+fn is_one_lineage(known: &Evidence, facts: &[&Arc<Fact>]) -> Known<bool> {
+    let mut conversations = Vec::new();
+    for fact in facts {
+        let conversation = known.link(fact.number())?.conversation;
+        if !conversations.contains(&conversation) {
+            conversations.push(conversation);
+        }
+    }
+    Ok(conversations.len() == 1)
+}

@@ -1,0 +1,100 @@
+//! Recording: exchanges from the wire into the store, and then into their places.
+
+use ropewalk_core::cost::PriceTable;
+use ropewalk_store::facts::OwnerId;
+use ropewalk_store::store::{Outcome, Recorded};
+use ropewalk_store::{Micros, Store, StoreError};
+
+use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
+use crate::prepare::Preparer;
+use crate::raw::RawExchange;
+use crate::spawn::SpawnTools;
+
+/// Records one owner's exchanges.
+pub struct Recorder<'s, S> {
+    store: &'s S,
+    owner: OwnerId,
+    owner_name: String,
+    prices: &'s dyn PriceTable,
+    spawn_tools: SpawnTools,
+    linker: Linker<'s, S>,
+}
+
+impl<S> std::fmt::Debug for Recorder<'_, S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recorder")
+            .field("owner", &self.owner)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'s, S: Store> Recorder<'s, S> {
+    /// For the owner of that name, who is made on first use.
+    pub async fn new(store: &'s S, owner: &str, prices: &'s dyn PriceTable) -> Result<Self, StoreError> {
+        let id = store.owner(owner).await?;
+        Ok(Recorder {
+            store,
+            owner: id,
+            owner_name: owner.to_owned(),
+            prices,
+            spawn_tools: SpawnTools::default(),
+            linker: Linker::new(store, id, owner, Settings::default()),
+        })
+    }
+
+    /// With what the configuration says about linking, and spawning tools beside the built-in ones.
+    #[must_use]
+    pub fn with_settings(mut self, settings: Settings, spawn_tools: SpawnTools) -> Self {
+        self.linker = Linker::new(self.store, self.owner, &self.owner_name, settings);
+        self.spawn_tools = spawn_tools;
+        self
+    }
+
+    pub fn owner(&self) -> OwnerId {
+        self.owner
+    }
+
+    /// Stores exchanges, all or none. They are facts then, and not linked yet.
+    pub async fn record(&mut self, batch: &[RawExchange]) -> Result<Vec<Recorded>, StoreError> {
+        let preparer = Preparer {
+            prices: self.prices,
+            spawn_tools: &self.spawn_tools,
+        };
+        let prepared: Vec<_> = batch.iter().map(|raw| preparer.prepare(raw, None)).collect();
+        let (exchanges, outlines): (Vec<_>, Vec<_>) = prepared
+            .into_iter()
+            .map(|prepared| (prepared.exchange, prepared.outline))
+            .unzip();
+        let recorded = self.store.record(self.owner, exchanges).await?;
+        for (recorded, outline) in recorded.iter().zip(outlines) {
+            if matches!(recorded.outcome, Outcome::New | Outcome::Completed) {
+                self.linker.remember(recorded.number, outline);
+            }
+        }
+        Ok(recorded)
+    }
+
+    /// Links what was recorded, by anybody, since the last time.
+    pub async fn link(&mut self) -> Result<Progress, LinkError> {
+        self.linker.catch_up().await
+    }
+
+    /// The links as they were at a time, to be read like a store's.
+    pub async fn as_of(&self, at: Micros) -> Result<Overlay<&'s S>, LinkError> {
+        Ok(self.linker.try_rebuild(at).await?.overlay)
+    }
+
+    /// How the links of a time differ from those there are; of now, what [`Self::rebuild`] would change.
+    pub async fn try_rebuild(&self, as_of: Micros) -> Result<Progress, LinkError> {
+        let rebuilt = self.linker.try_rebuild(as_of).await?;
+        Ok(Progress {
+            linked: rebuilt.linked,
+            moved: rebuilt.moved,
+        })
+    }
+
+    /// Links everything again.
+    pub async fn rebuild(&mut self) -> Result<Progress, LinkError> {
+        self.linker.rebuild().await
+    }
+}
