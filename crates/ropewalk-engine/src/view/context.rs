@@ -1,0 +1,154 @@
+//! What stands around a conversation, and when it changed: the system prompt and the tools.
+//!
+//! Neither breaks a link. A change is seen by comparing each turn with the one it goes on from; the bodies are read only
+//! where the hashes differ.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use ropewalk_core::model::{Block, Request};
+use ropewalk_store::Store;
+use ropewalk_store::derived::LinkKind;
+use ropewalk_store::facts::{ExchangeNumber, HashKind};
+use ropewalk_store::store::{ExchangeRow, Half, PAGE_MAX};
+use ropewalk_wire::read_request;
+use serde::Serialize;
+
+use crate::detail::Kept;
+use crate::view::{Result, View, utc};
+
+/// Characters of a token, roughly: providers do not say how many tokens a prompt alone has.
+const CHARS_PER_TOKEN: usize = 4;
+
+/// What changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Context {
+    SystemPrompt,
+    /// Only what does not count as a change of the prompt: a date, a git status, a billing line.
+    SystemPromptNoise,
+    Tools,
+}
+
+/// A system prompt or a list of tools that is not that of the turn before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ContextChange {
+    pub at: String,
+    pub exchange_id: String,
+    pub parent_exchange_id: String,
+    pub what: Context,
+    pub hash_before: String,
+    pub hash_after: String,
+    /// About how many tokens it has, before and after.
+    pub tokens_before: u64,
+    pub tokens_after: u64,
+    /// Tools that are new, and those that are gone.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools_added: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tools_removed: Vec<String>,
+}
+
+impl<S: Store> View<'_, S> {
+    /// Every change in a conversation, in the order of its exchanges.
+    pub async fn context_changes(&self, conversation: ExchangeNumber) -> Result<Vec<ContextChange>> {
+        let mut changes = Vec::new();
+        // Each turn is compared with its parent; the last of each branch are enough to keep.
+        let mut rows: HashMap<ExchangeNumber, ExchangeRow> = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = self.links_in(conversation, after).await?;
+            let numbers = page.iter().map(|linked| linked.exchange).collect();
+            rows.extend(self.rows(numbers).await?.into_iter().map(|row| (row.number, row)));
+            for linked in &page {
+                let is_turn = linked.kind() == LinkKind::Turn && linked.agent != linked.exchange;
+                let parent = linked
+                    .decision
+                    .parent
+                    .filter(|_| is_turn)
+                    .and_then(|parent| rows.get(&parent));
+                if let (Some(before), Some(now)) = (parent, rows.get(&linked.exchange)) {
+                    self.compare(before, now, &mut changes).await?;
+                }
+            }
+            let Some(last) = page.last().filter(|_| page.len() == PAGE_MAX) else {
+                return Ok(changes);
+            };
+            after = Some((last.at, last.exchange));
+        }
+    }
+
+    async fn compare(&self, before: &ExchangeRow, now: &ExchangeRow, changes: &mut Vec<ContextChange>) -> Result<()> {
+        let differs = |kind| hash(before, kind) != hash(now, kind);
+        let what = [
+            (Context::SystemPrompt, HashKind::System, differs(HashKind::System)),
+            (
+                Context::SystemPromptNoise,
+                HashKind::SystemRaw,
+                differs(HashKind::SystemRaw) && !differs(HashKind::System),
+            ),
+            (Context::Tools, HashKind::Tools, differs(HashKind::Tools)),
+        ];
+        if !what.iter().any(|(.., is_changed)| *is_changed) {
+            return Ok(());
+        }
+        let (Some(old), Some(new)) = (self.request(before).await?, self.request(now).await?) else {
+            return Ok(());
+        };
+        for (what, kind, _) in what.into_iter().filter(|(.., is_changed)| *is_changed) {
+            let missing = |from: &Request, of: &Request| match what {
+                Context::Tools => names_missing(from, of),
+                _ => Vec::new(),
+            };
+            changes.push(ContextChange {
+                at: utc(now.at),
+                exchange_id: now.id.clone(),
+                parent_exchange_id: before.id.clone(),
+                what,
+                hash_before: hash(before, kind),
+                hash_after: hash(now, kind),
+                tokens_before: tokens(&old, what),
+                tokens_after: tokens(&new, what),
+                tools_added: missing(&old, &new),
+                tools_removed: missing(&new, &old),
+            });
+        }
+        Ok(())
+    }
+
+    async fn request(&self, row: &ExchangeRow) -> Result<Option<Request>> {
+        let body = self.store.body(self.owner, row.number, Half::Request).await?;
+        let provider = Kept::of(row).provider(row);
+        let read = provider
+            .zip(body)
+            .and_then(|(provider, body)| read_request(provider, &Bytes::from(body), None).ok());
+        Ok(read.map(|read| read.request))
+    }
+}
+
+fn hash(row: &ExchangeRow, kind: HashKind) -> String {
+    let found = row.hashes.iter().find(|(known, _)| *known == kind);
+    found.map(|(_, hash)| hex::encode(hash)).unwrap_or_default()
+}
+
+fn tokens(request: &Request, what: Context) -> u64 {
+    let chars: usize = match what {
+        Context::Tools => request.tools.iter().map(|tool| tool.json.chars().count()).sum(),
+        _ => request.system.iter().map(|block| system_chars(block)).sum(),
+    };
+    chars.div_ceil(CHARS_PER_TOKEN) as u64
+}
+
+fn system_chars(block: &Block) -> usize {
+    match block {
+        Block::Text { text, .. } => text.chars().count(),
+        _ => 0,
+    }
+}
+
+/// Names of tools that are in `of` and not in `from`.
+fn names_missing(from: &Request, of: &Request) -> Vec<String> {
+    let has = |name: &str| from.tools.iter().any(|tool| &*tool.name == name);
+    let missing = of.tools.iter().filter(|tool| !has(&tool.name));
+    missing.map(|tool| tool.name.to_string()).collect()
+}

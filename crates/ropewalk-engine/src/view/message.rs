@@ -1,0 +1,322 @@
+//! The messages of a conversation along its active path: from the root to the tip of the branch that was extended last
+//! and is no subtask.
+//!
+//! A request replays the history, so the tip has nearly all of the path. Where a client started over (a compaction, a
+//! gap) or sends only what is new, the path is put together from the last exchange of each stretch.
+
+use std::collections::{HashMap, HashSet};
+
+use bytes::Bytes;
+use ropewalk_core::chain;
+use ropewalk_core::hash::NodeHash;
+use ropewalk_core::model::{Block, Message, Role};
+use ropewalk_store::Store;
+use ropewalk_store::derived::LinkKind;
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::store::{ExchangeRow, Half};
+use ropewalk_wire::read_request;
+use ropewalk_wire::response::decode_response;
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::detail::Kept;
+use crate::link::decision::{BranchKind, Linked, Method, Place};
+use crate::view::directory::{Conversation, Directory};
+use crate::view::exchange::UsageView;
+use crate::view::{Result, View, digest, usd, utc, uuid_text};
+
+mod content;
+
+pub use content::{block_json, text_of};
+
+#[derive(Debug, Clone, Serialize)]
+pub struct MessageView {
+    pub uuid: String,
+    pub conversation_id: Option<String>,
+    pub friendly_id: Option<String>,
+    /// Among the user's and the assistant's messages of the active path, from 1; `None` for tool results and context.
+    pub index: Option<usize>,
+    pub short_hash: Option<String>,
+    pub reference: Option<String>,
+    pub parent_uuid: Option<String>,
+    /// `user`, `assistant`, `tool_result` or `system`.
+    #[serde(rename = "type")]
+    pub kind: &'static str,
+    pub role: &'static str,
+    pub content: String,
+    pub blocks: Vec<Value>,
+    pub timestamp: Option<String>,
+    pub is_sidechain: bool,
+    pub branch: BranchOfMessage,
+    pub model: Option<String>,
+    pub usage: Option<UsageView>,
+    pub cost_usd: Option<f64>,
+    pub exchange_id: Option<String>,
+    pub node: Option<NodeHash>,
+}
+
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct BranchOfMessage {
+    pub id: Option<String>,
+    /// Which of the branches at this place it is, from 1, and how many there are; `None` where nothing branches.
+    pub index: Option<usize>,
+    pub of: Option<usize>,
+}
+
+/// One exchange of the path, as far as its messages need it.
+struct Step {
+    row: ExchangeRow,
+    branch: Option<String>,
+}
+
+/// A message with its place in its request's chain.
+struct Placed {
+    message: Message,
+    first_step: usize,
+    node: Option<NodeHash>,
+    is_answer: bool,
+}
+
+impl<S: Store> View<'_, S> {
+    /// The last turn of the active path.
+    pub async fn tip(&self, root: ExchangeNumber, directory: &mut Directory) -> Result<Option<Linked>> {
+        let Some(conversation) = directory.conversation(self, root).await? else {
+            return Ok(None);
+        };
+        let (mut tip, mut after) = (None, None);
+        loop {
+            let links = self.links_in(root, after).await?;
+            let Some(last) = links.last() else { break };
+            after = Some((last.at, last.exchange));
+            let is_tip = |link: &Linked| {
+                let branch = conversation.branch_of(link);
+                let is_subtask = branch.is_some_and(|branch| branch.record.kind == BranchKind::Subtask);
+                let is_of_main = conversation.branches.get(&link.agent);
+                let is_of_main = is_of_main.is_none_or(|agent| agent.record.kind != BranchKind::Subtask);
+                matches!(link.kind(), LinkKind::Turn | LinkKind::Retry) && !is_subtask && is_of_main
+            };
+            tip = links.into_iter().rfind(is_tip).or(tip);
+        }
+        Ok(tip)
+    }
+
+    /// From the root to an exchange, along the parents. Attempts that were repeated are left out.
+    pub async fn path_to(&self, tip: Linked) -> Result<Vec<Linked>> {
+        let mut path = Vec::new();
+        let mut met = HashSet::new();
+        let mut next = Some(tip);
+        while let Some(link) = next {
+            // Links never go in a circle; a damaged store may.
+            let parent = match link.decision.parent.filter(|parent| met.insert(*parent)) {
+                Some(parent) => self.find_link(parent).await?,
+                None => None,
+            };
+            // A retry stands for the attempt before it, whose place in the path it takes.
+            next = match parent {
+                Some(attempt) if link.kind() == LinkKind::Retry => Some(Linked {
+                    exchange: link.exchange,
+                    at: link.at,
+                    ..attempt
+                }),
+                parent => {
+                    path.push(link);
+                    parent
+                }
+            };
+        }
+        path.reverse();
+        Ok(path)
+    }
+
+    /// The messages of a conversation's active path.
+    pub async fn messages(&self, root: ExchangeNumber) -> Result<Vec<MessageView>> {
+        let mut directory = Directory::default();
+        let Some(conversation) = directory.conversation(self, root).await? else {
+            return Ok(Vec::new());
+        };
+        let Some(tip) = self.tip(root, &mut directory).await? else {
+            return Ok(Vec::new());
+        };
+        let path = self.path_to(tip).await?;
+        let mut messages = Vec::new();
+        for stretch in stretches(&path) {
+            let steps = self.steps(stretch, Some(&conversation)).await?;
+            self.add_messages(&steps, &mut messages).await?;
+        }
+        number(&mut messages, &uuid_text(&conversation.row.id));
+        Ok(messages)
+    }
+
+    /// The messages of one exchange: its whole request and its answer.
+    pub async fn messages_of(&self, row: &ExchangeRow) -> Result<Vec<MessageView>> {
+        let step = Step {
+            row: row.clone(),
+            branch: None,
+        };
+        let mut messages = Vec::new();
+        self.add_messages(&[step], &mut messages).await?;
+        number(&mut messages, &row.id);
+        for message in &mut messages {
+            message.conversation_id = None;
+        }
+        Ok(messages)
+    }
+
+    async fn steps(&self, links: &[Linked], conversation: Option<&Conversation>) -> Result<Vec<Step>> {
+        let rows = self.rows(links.iter().map(|link| link.exchange).collect()).await?;
+        let mut rows: HashMap<ExchangeNumber, ExchangeRow> = rows.into_iter().map(|row| (row.number, row)).collect();
+        let steps = links.iter().filter_map(|link| {
+            let branch = conversation.and_then(|conversation| conversation.branch_of(link));
+            Some(Step {
+                row: rows.remove(&link.exchange)?,
+                branch: branch.map(|branch| branch.shown.clone()),
+            })
+        });
+        Ok(steps.collect())
+    }
+
+    /// Adds the messages of the last step, each with the exchange that brought it.
+    async fn add_messages(&self, steps: &[Step], messages: &mut Vec<MessageView>) -> Result<()> {
+        let Some(last) = steps.last() else { return Ok(()) };
+        for placed in self.decode(&last.row).await? {
+            let step = match (placed.is_answer, placed.message.role) {
+                (true, _) => Some(last),
+                (false, Role::Assistant) => {
+                    let before = |step: &&Step| step.row.depth as usize <= placed.first_step;
+                    steps.iter().rev().find(before)
+                }
+                (false, _) => {
+                    let brought = steps.iter().find(|step| step.row.depth as usize > placed.first_step);
+                    brought.or(Some(last))
+                }
+            };
+            messages.push(message_view(&placed, step));
+        }
+        Ok(())
+    }
+
+    async fn decode(&self, row: &ExchangeRow) -> Result<Vec<Placed>> {
+        let detail = Kept::of(row);
+        let Some(provider) = detail.provider(row) else {
+            return Ok(Vec::new());
+        };
+        let body = self.store.body(self.owner, row.number, Half::Request).await?;
+        let body = Bytes::from(body.unwrap_or_default());
+        let Ok(read) = read_request(provider, &body, None) else {
+            return Ok(Vec::new());
+        };
+        let mut placed = Vec::new();
+        let mut done = 0;
+        for (message, count) in read.messages() {
+            let last = done + count;
+            placed.push(Placed {
+                message: Message::clone(message),
+                first_step: done,
+                node: read.nodes().get(last.wrapping_sub(1)).filter(|_| count > 0).copied(),
+                is_answer: false,
+            });
+            done = last;
+        }
+        if let Some(body) = self.store.body(self.owner, row.number, Half::Response).await? {
+            let content_type = detail.response_headers.get("content-type").map(|value| &**value);
+            let answer = decode_response(provider, row.http_status.unwrap_or(200), content_type, &body);
+            if answer.error.is_none() && !answer.blocks.is_empty() {
+                let message = Message {
+                    role: Role::Assistant,
+                    is_string: false,
+                    blocks: answer.blocks,
+                    extra: None,
+                };
+                let mut nodes = Vec::new();
+                chain::extend(read.input_node(), &message, &mut nodes);
+                placed.push(Placed {
+                    message,
+                    first_step: done,
+                    node: nodes.last().copied(),
+                    is_answer: true,
+                });
+            }
+        }
+        Ok(placed)
+    }
+}
+
+/// Cuts a path where an exchange does not replay what came before it.
+fn stretches(path: &[Linked]) -> impl Iterator<Item = &[Linked]> {
+    path.chunk_by(|_, next| {
+        let decision = &next.decision;
+        let starts_over = match decision.method {
+            Method::Summary | Method::CompactedSession | Method::Session | Method::Reference | Method::New => true,
+            _ => decision.place == Place::Beside(BranchKind::Compact),
+        };
+        !starts_over
+    })
+}
+
+fn message_view(placed: &Placed, step: Option<&Step>) -> MessageView {
+    let message = &placed.message;
+    let is_assistant = message.role == Role::Assistant;
+    let row = step.map(|step| &step.row);
+    let is_tool_result = |block: &Block| matches!(block, Block::ToolResult(_)) || content::is_only_reminders(block);
+    let kind = match message.role {
+        Role::System => "system",
+        Role::Assistant => "assistant",
+        Role::User if content::has_tool_result(message) && message.blocks.iter().all(is_tool_result) => "tool_result",
+        Role::User => "user",
+    };
+    let timestamp = row.map(|row| match is_assistant {
+        true => row.ended_at.unwrap_or(row.at),
+        false => row.at,
+    });
+    // Usage is counted once, with the answer that it paid for.
+    let paid = row.filter(|_| is_assistant);
+    MessageView {
+        uuid: String::new(),
+        conversation_id: None,
+        friendly_id: None,
+        index: None,
+        short_hash: None,
+        reference: None,
+        parent_uuid: None,
+        kind,
+        role: message.role.name(),
+        content: text_of(message),
+        blocks: message.blocks.iter().map(block_json).collect(),
+        timestamp: timestamp.map(utc),
+        is_sidechain: kind == "tool_result",
+        branch: BranchOfMessage {
+            id: step.and_then(|step| step.branch.clone()),
+            index: None,
+            of: None,
+        },
+        model: paid.and_then(|row| row.model.clone()),
+        usage: paid
+            .and_then(|row| row.usage.as_ref())
+            .map(|usage| UsageView::of(Some(usage))),
+        cost_usd: paid.and_then(|row| row.cost_nano_usd).map(usd),
+        exchange_id: row.map(|row| row.id.clone()),
+        node: placed.node,
+    }
+}
+
+/// Gives the messages of a path their names and numbers.
+fn number(messages: &mut [MessageView], conversation: &str) {
+    let mut parent: Option<String> = None;
+    let mut index = 0;
+    for (place, message) in messages.iter_mut().enumerate() {
+        let place = place.to_string();
+        let node = message.node.map(|node| node.to_string());
+        let hash = digest(&["v1:message", conversation, node.as_deref().unwrap_or(&place)]);
+        let mut id = [0; 16];
+        id.copy_from_slice(&hash[..16]);
+        id[6] = id[6] & 0x0f | 0x80;
+        id[8] = id[8] & 0x3f | 0x80;
+        message.uuid = uuid_text(&id);
+        message.conversation_id = Some(conversation.to_owned());
+        message.parent_uuid = parent.replace(message.uuid.clone());
+        if matches!(message.kind, "user" | "assistant") {
+            index += 1;
+            message.index = Some(index);
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! What people type to name something: REF.
+//!
+//! An exchange's id, a conversation's id or its beginning, the beginning of any hash, each with `~n` behind it for n turns
+//! back along the parents.
+
+use std::collections::BTreeSet;
+
+use ropewalk_store::derived::{ConversationRow, Conversations};
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::hash_prefix::HashPrefix;
+use ropewalk_store::store::{Asked, ExchangeRow, Questions, Selection};
+use ropewalk_store::{Micros, Store};
+
+use crate::view::directory::Directory;
+use crate::view::{Result, View, ViewError};
+
+/// Candidates that are looked at before a reference counts as ambiguous.
+const CANDIDATES_MAX: usize = 100;
+
+/// What a reference names.
+#[derive(Debug, Clone)]
+pub enum Target {
+    Conversation(ConversationRow),
+    Exchange(Box<ExchangeRow>),
+}
+
+impl<S: Store> View<'_, S> {
+    pub async fn resolve(&self, reference: &str) -> Result<Target> {
+        let (name, back) = split_back(reference);
+        // An id may look like anything, so the whole text is tried as one first.
+        if let Some(row) = self.by_exchange_id(reference).await? {
+            return Ok(Target::Exchange(Box::new(row)));
+        }
+        let target = self.resolve_name(name, reference).await?;
+        match back {
+            None => Ok(target),
+            Some(turns) => self.turns_back(target, turns, reference).await,
+        }
+    }
+
+    /// An exchange; for a conversation the tip of its active path.
+    pub async fn resolve_exchange(&self, reference: &str) -> Result<ExchangeRow> {
+        match self.resolve(reference).await? {
+            Target::Exchange(row) => Ok(*row),
+            Target::Conversation(row) => self.tip_row(&row, reference).await,
+        }
+    }
+
+    async fn resolve_name(&self, name: &str, reference: &str) -> Result<Target> {
+        if let Some(row) = self.by_exchange_id(name).await? {
+            return Ok(Target::Exchange(Box::new(row)));
+        }
+        if let Some(id) = uuid_of(name) {
+            let rows = self
+                .store
+                .conversations(self.owner, Conversations::Ids(vec![id]))
+                .await?;
+            if let Some(row) = rows.into_iter().next() {
+                return Ok(Target::Conversation(row));
+            }
+        }
+        // Friendly ids and `@…` references are looked up here once they are minted: before hashes, which they never look like.
+        let digits = name.strip_prefix("v1:").unwrap_or(name);
+        let digits: String = digits.chars().filter(|c| *c != '-').collect();
+        match digits.to_ascii_lowercase().parse::<HashPrefix>() {
+            Ok(prefix) => self.by_prefix(prefix, reference).await,
+            Err(_) => Err(not_found(reference)),
+        }
+    }
+
+    async fn by_exchange_id(&self, id: &str) -> Result<Option<ExchangeRow>> {
+        let selection = Selection::Ids(vec![id.to_owned()]);
+        let rows = self.store.exchanges(self.owner, selection, Micros::MAX).await?;
+        Ok(rows.into_iter().next())
+    }
+
+    async fn by_prefix(&self, prefix: HashPrefix, reference: &str) -> Result<Target> {
+        let found = self.store.beginning_with(self.owner, prefix, CANDIDATES_MAX).await?;
+        let is_more = found
+            .nodes
+            .len()
+            .max(found.exchanges.len())
+            .max(found.conversations.len())
+            == CANDIDATES_MAX;
+        let conversations = Conversations::Ids(found.conversations);
+        let mut conversations = self.store.conversations(self.owner, conversations).await?;
+        conversations.sort_by_key(|row| row.root);
+        conversations.dedup_by_key(|row| row.root);
+        let mut exchanges: BTreeSet<ExchangeNumber> = found.exchanges.into_iter().collect();
+        let questions = Questions {
+            nodes: found.nodes.into_iter().map(Asked::of).collect(),
+            limit: CANDIDATES_MAX,
+            ..Questions::default()
+        };
+        let answers = self.store.look_up(self.owner, questions, Micros::MAX).await?;
+        for known in answers.nodes.into_iter().flatten() {
+            // Whoever ends there is meant, else whoever first had it in the middle.
+            match (known.as_output.is_empty(), known.as_input.is_empty()) {
+                (false, _) => exchanges.extend(known.as_output),
+                (true, false) => exchanges.extend(known.as_input),
+                (true, true) => exchanges.extend([known.first]),
+            }
+        }
+        match (
+            conversations.len() + exchanges.len(),
+            conversations.pop(),
+            exchanges.pop_first(),
+        ) {
+            (1, Some(row), _) => Ok(Target::Conversation(row)),
+            (1, None, Some(number)) => {
+                let row = self.find_row(number).await?;
+                row.map(|row| Target::Exchange(Box::new(row)))
+                    .ok_or_else(|| not_found(reference))
+            }
+            (0, ..) => Err(not_found(reference)),
+            (count, ..) => Err(ViewError::Ambiguous {
+                reference: reference.to_owned(),
+                count,
+                is_more,
+            }),
+        }
+    }
+
+    async fn tip_row(&self, conversation: &ConversationRow, reference: &str) -> Result<ExchangeRow> {
+        let tip = self.tip(conversation.root, &mut Directory::default()).await?;
+        let number = tip.map_or(conversation.root, |tip| tip.exchange);
+        self.find_row(number).await?.ok_or_else(|| not_found(reference))
+    }
+
+    async fn turns_back(&self, target: Target, turns: usize, reference: &str) -> Result<Target> {
+        let row = match target {
+            Target::Exchange(row) => *row,
+            Target::Conversation(row) => self.tip_row(&row, reference).await?,
+        };
+        let link = self.find_link(row.number).await?;
+        let link = link.ok_or_else(|| ViewError::NotLinked { id: row.id.clone() })?;
+        let path = self.path_to(link).await?;
+        let there = path.len().saturating_sub(1);
+        let found = there.checked_sub(turns).map(|at| path[at].exchange);
+        let Some(number) = found else {
+            return Err(ViewError::TooFarBack {
+                reference: reference.to_owned(),
+                asked: turns,
+                there,
+            });
+        };
+        let row = self.find_row(number).await?.ok_or_else(|| not_found(reference))?;
+        Ok(Target::Exchange(Box::new(row)))
+    }
+}
+
+fn not_found(reference: &str) -> ViewError {
+    ViewError::NotFound {
+        reference: reference.to_owned(),
+    }
+}
+
+/// `name~3` → (`name`, 3). A lone `~` is one turn back, as in git.
+fn split_back(reference: &str) -> (&str, Option<usize>) {
+    let Some((name, turns)) = reference.rsplit_once('~') else {
+        return (reference, None);
+    };
+    match turns {
+        "" => (name, Some(1)),
+        digits => match digits.parse() {
+            Ok(turns) => (name, Some(turns)),
+            Err(_) => (reference, None),
+        },
+    }
+}
+
+/// A UUID, with or without its hyphens.
+fn uuid_of(text: &str) -> Option<[u8; 16]> {
+    let digits: String = text.chars().filter(|c| *c != '-').collect();
+    let mut id = [0; 16];
+    hex::decode_to_slice(digits, &mut id).ok()?;
+    Some(id)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn turns_back_stand_behind_the_name() {
+        for (reference, expected) in [
+            ("abcd", ("abcd", None)),
+            ("abcd~2", ("abcd", Some(2))),
+            ("abcd~", ("abcd", Some(1))),
+            ("a~b~12", ("a~b", Some(12))),
+            ("abcd~x", ("abcd~x", None)),
+        ] {
+            assert_eq!(split_back(reference), expected);
+        }
+    }
+
+    #[test]
+    fn a_uuid_is_read_with_and_without_hyphens() {
+        let id = uuid_of("00010203-0405-8607-8809-0a0b0c0d0e0f").unwrap();
+        assert_eq!(
+            Some(id),
+            uuid_of("00010203040586078809 0a0b0c0d0e0f".replace(' ', "").as_str())
+        );
+        assert_eq!(uuid_of("0001"), None);
+    }
+}
