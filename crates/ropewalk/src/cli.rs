@@ -12,17 +12,286 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     max_term_width = 100
 )]
 pub(crate) struct Arguments {
-    /// Errors as JSON on stderr; data on stdout is JSON where a verb offers it
-    #[arg(long, global = true)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) global: Global,
 
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
 
+/// What every verb understands.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Options of every command")]
+pub(crate) struct Global {
+    /// The data folder [default: $XDG_DATA_HOME/ropewalk]
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        env = "ROPEWALK_DATA",
+        hide_env_values = true
+    )]
+    pub(crate) data: Option<PathBuf>,
+
+    /// A PostgreSQL server instead of the data folder: postgres://user@host/database
+    #[arg(
+        long,
+        global = true,
+        value_name = "URL",
+        env = "ROPEWALK_STORE",
+        hide_env_values = true
+    )]
+    pub(crate) store: Option<String>,
+
+    /// The configuration file [default: $XDG_CONFIG_HOME/ropewalk/config.toml]
+    #[arg(
+        long,
+        global = true,
+        value_name = "FILE",
+        env = "ROPEWALK_CONFIG",
+        hide_env_values = true
+    )]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Whose data [default: the only owner there is, else `default`]
+    #[arg(
+        long,
+        global = true,
+        value_name = "NAME",
+        env = "ROPEWALK_OWNER",
+        hide_env_values = true
+    )]
+    pub(crate) owner: Option<String>,
+
+    /// What was known then: a time, a day, or how long ago (2h, 3d). For verbs that show something
+    #[arg(long, global = true, value_name = "TIME")]
+    pub(crate) as_of: Option<String>,
+
+    /// Data as JSON on stdout, errors as JSON on stderr
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+}
+
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    Import(Import),
+    Log(Log),
+    Show(Show),
+    Tree(Tree),
+    Explain(Explain),
+    Search(Search),
+    Export(Export),
+    Rebuild(Rebuild),
+    /// Exchanges, bytes, tokens and cost, of every owner or of one
+    Stats,
+    Fsck(Fsck),
     Hash(Hash),
+}
+
+/// Bring in what was recorded elsewhere
+///
+/// PATH is a file, a folder that is searched for *.jsonl, or `-` for standard input. Importing the same again changes
+/// nothing. A line that cannot be read is reported and left out.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk import traffic.exchanges.jsonl
+  ropewalk import captures/ --owner ann       all of it is ann's, whatever the lines say
+  ropewalk export | ssh host ropewalk import -")]
+pub(crate) struct Import {
+    /// Files and folders
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// What the files are
+    #[arg(long, value_enum, default_value_t = ImportFormat::Auto)]
+    pub(crate) format: ImportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    Auto,
+    Exchanges,
+    ClaudeCode,
+    Codex,
+    Llm,
+    Chatgpt,
+    ClaudeAi,
+    Har,
+}
+
+/// Write exchanges so that importing them gives the same store
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk export > everything.exchanges.jsonl
+  ropewalk export 3f2a81c0 > one-conversation.exchanges.jsonl")]
+pub(crate) struct Export {
+    /// Conversations and exchanges; everything without one
+    #[arg(value_name = "REF")]
+    pub(crate) references: Vec<String>,
+
+    #[arg(long, value_enum, default_value_t = ExportFormat::Exchanges)]
+    pub(crate) format: ExportFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Exchanges,
+    ClaudeCode,
+    Markdown,
+    Html,
+}
+
+/// List conversations, newest first, or exchanges, oldest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk log -n 10
+  ropewalk log --graph                          branches, compactions and subagents
+  ropewalk log --exchanges --since 2h --model opus
+  ropewalk log --exchanges --json | jq -r .link.reason
+  ropewalk log --exchanges --hash 8182 --hashes")]
+pub(crate) struct Log {
+    /// Draw branches, one line per exchange
+    #[arg(long, conflicts_with = "exchanges")]
+    pub(crate) graph: bool,
+
+    /// One row per exchange
+    #[arg(long)]
+    pub(crate) exchanges: bool,
+
+    /// Only the newest N
+    #[arg(short = 'n', value_name = "N")]
+    pub(crate) count: Option<usize>,
+
+    /// From then on: a time, a day, or how long ago (2h, 3d)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+
+    /// Up to then
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+
+    /// With these words in the title or in what was said
+    #[arg(long, value_name = "WORDS")]
+    pub(crate) grep: Option<String>,
+
+    /// With a model whose name contains this
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// On the branch of that id or key
+    #[arg(long, value_name = "BRANCH")]
+    pub(crate) branch: Option<String>,
+
+    /// By the agent of that id or name
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<String>,
+
+    /// With any hash that begins with these digits
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) hash: Option<String>,
+
+    /// Show every hash
+    #[arg(long, requires = "exchanges")]
+    pub(crate) hashes: bool,
+}
+
+/// Show a conversation or an exchange
+///
+/// REF is an exchange's id, a conversation's id, or the first four or more digits of either's id or of any hash;
+/// REF~2 is two turns before it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk show 3f2a81c0                        the messages of a conversation
+  ropewalk show 3f2a81c0~1                      the turn before its last
+  ropewalk show cc-task-0002 --raw response     the recorded bytes, nothing else")]
+pub(crate) struct Show {
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+
+    /// Write the recorded bytes to stdout
+    #[arg(long, value_enum, value_name = "HALF")]
+    pub(crate) raw: Option<RawHalf>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RawHalf {
+    Request,
+    Response,
+}
+
+/// Show who worked on a conversation, started by whom, with tokens and cost
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk tree                                 the newest conversations
+  ropewalk tree 3f2a81c0 --json")]
+pub(crate) struct Tree {
+    /// A conversation, or any exchange of it
+    #[arg(value_name = "REF")]
+    pub(crate) reference: Option<String>,
+
+    /// Without REF: how many conversations
+    #[arg(short = 'n', value_name = "N", default_value_t = 10)]
+    pub(crate) count: usize,
+}
+
+/// Say why an exchange is linked where it is, and what else it might have been
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk explain cc-task-0002
+  ropewalk explain 3f2a81c0~3 --json")]
+pub(crate) struct Explain {
+    /// An exchange; of a conversation the last turn
+    #[arg(value_name = "EXCHANGE")]
+    pub(crate) reference: String,
+}
+
+/// Find words in what users, models and tools said
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk search parser bug
+  ropewalk search '\"off by one\"' -n 5")]
+pub(crate) struct Search {
+    /// Words, all of which must occur; a phrase in double quotes
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) words: Vec<String>,
+
+    /// At most N hits
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+
+    /// Only answers of this model
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// From then on: a time, a day, or how long ago (2h, 3d)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+}
+
+/// Link everything again from what was recorded
+///
+/// With --as-of, says how the links of that time differ from those there are, and changes nothing.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk rebuild --dry-run
+  ropewalk rebuild
+  ropewalk rebuild --as-of 2026-11-01")]
+pub(crate) struct Rebuild {
+    /// Say what would change, and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Look for damage
+///
+/// Findings are errors, warnings or notes; only errors make the exit code 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk fsck
+  ropewalk fsck --read-data                     also rehash every part and join every body")]
+pub(crate) struct Fsck {
+    #[arg(long)]
+    pub(crate) read_data: bool,
 }
 
 /// Print every hash of a request, or of a request with its response

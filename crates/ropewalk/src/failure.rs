@@ -1,20 +1,34 @@
 //! Errors as a person meets them: what happened, what to do, and an exit code scripts can rely on.
 
+use std::error::Error;
 use std::process::ExitCode;
+
+use ropewalk_engine::LinkError;
+use ropewalk_engine::view::ViewError;
+use ropewalk_store::StoreError;
+
+use crate::print::text::one_line;
 
 /// Who can mend it. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
+    /// Whoever read our output has had enough. No error at all.
+    Closed = 0,
     /// Not found, or a finding.
     NotFound = 1,
     Usage = 2,
+    Configuration = 3,
+    Internal = 5,
 }
 
 impl Kind {
     fn name(self) -> &'static str {
         match self {
+            Kind::Closed => "closed",
             Kind::NotFound => "not_found",
             Kind::Usage => "usage",
+            Kind::Configuration => "configuration",
+            Kind::Internal => "internal",
         }
     }
 }
@@ -40,21 +54,98 @@ impl Failure {
         self
     }
 
+    /// Something that the contract names and that is not built.
+    pub(crate) fn not_yet(what: &str) -> Self {
+        Failure::new(Kind::Usage, format!("{what} is not built yet"))
+    }
+
     /// Writes the error to stderr and gives its exit code.
     #[expect(clippy::print_stderr, reason = "this is the one place where errors reach people")]
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
         let code = self.kind as u8;
+        if self.kind == Kind::Closed {
+            return ExitCode::SUCCESS;
+        }
         if as_json {
             let error = serde_json::json!({"error": {
                 "code": code, "kind": self.kind.name(), "message": self.message, "hint": self.hint,
             }});
             eprintln!("{error}");
         } else {
-            eprintln!("error: {}", self.message);
+            // What went wrong may quote what a model said.
+            eprintln!("error: {}", one_line(&self.message));
             if let Some(hint) = &self.hint {
-                eprintln!("hint: {hint}");
+                eprintln!("hint: {}", one_line(hint));
             }
         }
         ExitCode::from(code)
+    }
+}
+
+/// An error with everything that caused it.
+fn with_causes(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let inner_text = inner.to_string();
+        if !text.ends_with(&inner_text) {
+            text.push_str(": ");
+            text.push_str(&inner_text);
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let (kind, hint) = match &error {
+            StoreError::TooNew { .. } => (Kind::Configuration, Some("update ropewalk, or point --data elsewhere")),
+            StoreError::SqliteTooOld { .. } => (Kind::Configuration, None),
+            StoreError::ReadOnly => (Kind::Configuration, Some("check who may write to the data folder")),
+            StoreError::Locked => (
+                Kind::Configuration,
+                Some("another command or a server is writing there; wait for it, or stop it"),
+            ),
+            StoreError::Full => (Kind::Internal, Some("make room; nothing that was committed is lost")),
+            StoreError::Damaged(_) => (Kind::Internal, Some("`ropewalk fsck --read-data` says what is damaged")),
+            _ => (Kind::Internal, None),
+        };
+        let failure = Failure::new(kind, with_causes(&error));
+        match hint {
+            Some(hint) => failure.hint(hint),
+            None => failure,
+        }
+    }
+}
+
+impl From<LinkError> for Failure {
+    fn from(error: LinkError) -> Self {
+        match error {
+            LinkError::Store(error) => error.into(),
+            other => Failure::new(Kind::Internal, with_causes(&other)),
+        }
+    }
+}
+
+impl From<ViewError> for Failure {
+    fn from(error: ViewError) -> Self {
+        let message = with_causes(&error);
+        match error {
+            ViewError::Store(error) => error.into(),
+            ViewError::Link(_) | ViewError::Record(_) => {
+                Failure::new(Kind::Internal, message).hint("`ropewalk rebuild` links everything again")
+            }
+            ViewError::NotFound { .. } => Failure::new(Kind::NotFound, message).hint(
+                "a name is an exchange's id, a conversation's id, or the first four or more digits of any hash; \
+                 `ropewalk log` lists conversations",
+            ),
+            ViewError::Ambiguous { .. } => Failure::new(Kind::NotFound, message)
+                .hint("give more digits; `ropewalk log --exchanges --hashes` shows them"),
+            ViewError::TooFarBack { .. } => Failure::new(Kind::NotFound, message),
+            ViewError::NotLinked { .. } => {
+                Failure::new(Kind::NotFound, message).hint("`ropewalk rebuild` links everything that was recorded")
+            }
+        }
     }
 }

@@ -1,26 +1,89 @@
 //! The command line: arguments in, data on stdout, talk on stderr, an exit code that means something.
+//!
+//! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `commands` one module per
+//! verb, `print` how things look, `failure` what went wrong.
 
+mod any_store;
 mod cli;
 mod commands;
+mod config;
+mod context;
 mod failure;
+mod print;
 
 use std::process::ExitCode;
 
 use clap::Parser as _;
 
 use crate::cli::{Arguments, Verb};
+use crate::config::Config;
+use crate::context::Context;
+use crate::failure::{Failure, Kind};
 
 /// Many small, short-lived allocations: its thread-local free lists beat the system's here.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return bad_arguments(&error),
+    };
     let outcome = match &arguments.verb {
         Verb::Hash(hash) => commands::hash::run(hash),
+        verb => run(verb, &arguments),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => failure.report(arguments.json),
+        Err(failure) => failure.report(arguments.global.json),
     }
+}
+
+/// Whoever asked for JSON gets errors as JSON, also about the arguments.
+fn bad_arguments(error: &clap::Error) -> ExitCode {
+    let wants_json = std::env::args_os().any(|argument| argument == "--json");
+    if !wants_json || !error.use_stderr() {
+        error.exit();
+    }
+    let text = error.render().to_string();
+    let first = text.lines().next().unwrap_or_default();
+    let message = first.strip_prefix("error: ").unwrap_or(first);
+    Failure::new(Kind::Usage, message)
+        .hint("`--help` lists what there is")
+        .report(true)
+}
+
+fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
+    let as_of = arguments.global.as_of.as_ref();
+    if as_of.is_some() && matches!(verb, Verb::Import(_) | Verb::Export(_) | Verb::Fsck(_)) {
+        let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
+        return Err(failure.hint("log, show, tree, explain, search, stats and rebuild take it"));
+    }
+    let context = Context {
+        config: Config::load(&arguments.global)?,
+        json: arguments.global.json,
+        as_of: as_of
+            .map(|text| print::time::parse(text, jiff::Timestamp::now()))
+            .transpose()?,
+    };
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    let runtime = runtime.map_err(|error| Failure::new(Kind::Internal, format!("cannot start: {error}")))?;
+    runtime.block_on(async {
+        match verb {
+            Verb::Import(import) => commands::import::run(&context, import).await,
+            Verb::Export(export) => commands::export::run(&context, export).await,
+            Verb::Log(log) => commands::log::run(&context, log).await,
+            Verb::Show(show) => commands::show::run(&context, show).await,
+            Verb::Tree(tree) => commands::tree::run(&context, tree).await,
+            Verb::Explain(explain) => commands::explain::run(&context, explain).await,
+            Verb::Search(search) => commands::search::run(&context, search).await,
+            Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
+            Verb::Stats => commands::stats::run(&context).await,
+            Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
+            Verb::Hash(hash) => commands::hash::run(hash),
+        }
+    })
 }

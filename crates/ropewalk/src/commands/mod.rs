@@ -1,3 +1,18 @@
 //! One module per verb.
 
+pub(crate) mod explain;
+pub(crate) mod export;
+pub(crate) mod fsck;
+mod graph;
 pub(crate) mod hash;
+pub(crate) mod import;
+pub(crate) mod log;
+pub(crate) mod rebuild;
+pub(crate) mod search;
+mod selected;
+pub(crate) mod show;
+pub(crate) mod stats;
+pub(crate) mod tree;
+
+/// Rows that are read at once where a list is walked from one end to the other.
+const PAGE: usize = 256;

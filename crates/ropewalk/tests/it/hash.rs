@@ -198,13 +198,34 @@ fn explains_itself() {
     Usage: ropewalk [OPTIONS] <COMMAND>
 
     Commands:
-      hash  Print every hash of a request, or of a request with its response
-      help  Print this message or the help of the given subcommand(s)
+      import   Bring in what was recorded elsewhere
+      log      List conversations, newest first, or exchanges, oldest first
+      show     Show a conversation or an exchange
+      tree     Show who worked on a conversation, started by whom, with tokens and cost
+      explain  Say why an exchange is linked where it is, and what else it might have been
+      search   Find words in what users, models and tools said
+      export   Write exchanges so that importing them gives the same store
+      rebuild  Link everything again from what was recorded
+      stats    Exchanges, bytes, tokens and cost, of every owner or of one
+      fsck     Look for damage
+      hash     Print every hash of a request, or of a request with its response
+      help     Print this message or the help of the given subcommand(s)
 
     Options:
-          --json     Errors as JSON on stderr; data on stdout is JSON where a verb offers it
       -h, --help     Print help
       -V, --version  Print version
+
+    Options of every command:
+          --data <DIR>     The data folder [default: $XDG_DATA_HOME/ropewalk] [env: ROPEWALK_DATA]
+          --store <URL>    A PostgreSQL server instead of the data folder: postgres://user@host/database
+                           [env: ROPEWALK_STORE]
+          --config <FILE>  The configuration file [default: $XDG_CONFIG_HOME/ropewalk/config.toml] [env:
+                           ROPEWALK_CONFIG]
+          --owner <NAME>   Whose data [default: the only owner there is, else `default`] [env:
+                           ROPEWALK_OWNER]
+          --as-of <TIME>   What was known then: a time, a day, or how long ago (2h, 3d). For verbs that
+                           show something
+          --json           Data as JSON on stdout, errors as JSON on stderr
     "#);
     insta::assert_snapshot!(stdout(&ropewalk(&["hash", "--help"])), @r#"
     Print every hash of a request, or of a request with its response
@@ -220,9 +241,6 @@ fn explains_itself() {
               The request, or exchanges; `-` is standard input
 
     Options:
-          --json
-              Errors as JSON on stderr; data on stdout is JSON where a verb offers it
-
           --response <FILE>
               The response body, streamed or not
 
@@ -237,6 +255,34 @@ fn explains_itself() {
 
       -h, --help
               Print help (see a summary with '-h')
+
+    Options of every command:
+          --data <DIR>
+              The data folder [default: $XDG_DATA_HOME/ropewalk]
+              
+              [env: ROPEWALK_DATA]
+
+          --store <URL>
+              A PostgreSQL server instead of the data folder: postgres://user@host/database
+              
+              [env: ROPEWALK_STORE]
+
+          --config <FILE>
+              The configuration file [default: $XDG_CONFIG_HOME/ropewalk/config.toml]
+              
+              [env: ROPEWALK_CONFIG]
+
+          --owner <NAME>
+              Whose data [default: the only owner there is, else `default`]
+              
+              [env: ROPEWALK_OWNER]
+
+          --as-of <TIME>
+              What was known then: a time, a day, or how long ago (2h, 3d). For verbs that show
+              something
+
+          --json
+              Data as JSON on stdout, errors as JSON on stderr
 
     Examples:
       ropewalk hash request.json

@@ -6,7 +6,12 @@
     reason = "the functions around the tests may fail as tests do"
 )]
 
+mod configuration;
 mod hash;
+mod import;
+mod log;
+mod show;
+mod store;
 
 use std::process::{Command, Output};
 

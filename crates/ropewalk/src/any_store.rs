@@ -1,0 +1,116 @@
+//! The store that was asked for: a folder with SQLite, or a PostgreSQL server.
+
+use ropewalk_core::hash::NodeHash;
+use ropewalk_engine::link::Overlay;
+use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use ropewalk_store::store::{
+    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
+    Selection, Stats,
+};
+use ropewalk_store::{HashPrefix, Postgres, Sqlite, Store};
+
+#[derive(Debug)]
+pub(crate) enum AnyStore {
+    Sqlite(Box<Sqlite>),
+    Postgres(Box<Postgres>),
+    /// As it stood at some time.
+    SqliteThen(Box<Overlay<Box<Sqlite>>>),
+    PostgresThen(Box<Overlay<Box<Postgres>>>),
+}
+
+impl AnyStore {
+    /// The same as it stood at a time; nothing is linked in it yet.
+    pub(crate) fn at_time(self, at: Micros) -> Self {
+        match self {
+            AnyStore::Sqlite(store) => AnyStore::SqliteThen(Box::new(Overlay::new(store, at))),
+            AnyStore::Postgres(store) => AnyStore::PostgresThen(Box::new(Overlay::new(store, at))),
+            then @ (AnyStore::SqliteThen(_) | AnyStore::PostgresThen(_)) => then,
+        }
+    }
+}
+
+macro_rules! delegate {
+    ($self:ident, $store:ident => $call:expr) => {
+        match $self {
+            AnyStore::Sqlite($store) => $call.await,
+            AnyStore::Postgres($store) => $call.await,
+            AnyStore::SqliteThen($store) => $call.await,
+            AnyStore::PostgresThen($store) => $call.await,
+        }
+    };
+}
+
+impl Store for AnyStore {
+    async fn owner(&self, name: &str) -> Result<OwnerId> {
+        delegate!(self, store => store.owner(name))
+    }
+
+    async fn find_owner(&self, name: &str) -> Result<Option<OwnerId>> {
+        delegate!(self, store => store.find_owner(name))
+    }
+
+    async fn owners(&self, after: Option<String>) -> Result<Vec<(OwnerId, String)>> {
+        delegate!(self, store => store.owners(after))
+    }
+
+    async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
+        delegate!(self, store => store.record(owner, batch))
+    }
+
+    async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
+        delegate!(self, store => store.look_up(owner, questions, as_of))
+    }
+
+    async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
+        delegate!(self, store => store.exchanges(owner, selection, as_of))
+    }
+
+    async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
+        delegate!(self, store => store.body(owner, exchange, half))
+    }
+
+    async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
+        delegate!(self, store => store.chain(owner, exchange, limit))
+    }
+
+    async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
+        delegate!(self, store => store.link_state(owner))
+    }
+
+    async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
+        delegate!(self, store => store.save_links(owner, changes))
+    }
+
+    async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
+        delegate!(self, store => store.links(owner, which))
+    }
+
+    async fn branches(&self, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {
+        delegate!(self, store => store.branches(owner, conversation))
+    }
+
+    async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
+        delegate!(self, store => store.conversations(owner, which))
+    }
+
+    async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
+        delegate!(self, store => store.beginning_with(owner, prefix, limit))
+    }
+
+    async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
+        delegate!(self, store => store.search(owner, query))
+    }
+
+    async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
+        delegate!(self, store => store.index_texts(limit))
+    }
+
+    async fn stats(&self, owner: OwnerId) -> Result<Stats> {
+        delegate!(self, store => store.stats(owner))
+    }
+
+    async fn check(&self, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
+        delegate!(self, store => store.check(owner, depth))
+    }
+}

@@ -1,0 +1,60 @@
+//! `ropewalk export`: exchanges as they were recorded, one line each.
+
+use ropewalk_engine::view::{Target, View};
+use ropewalk_store::store::ExchangeRow;
+
+use super::PAGE;
+use crate::any_store::AnyStore;
+use crate::cli::{Export, ExportFormat};
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::print::out::Out;
+
+pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Failure> {
+    if arguments.format != ExportFormat::Exchanges {
+        return Err(Failure::not_yet("exporting this format").hint("`--format exchanges` is there"));
+    }
+    let store = context.read().await?;
+    let mut out = Out::new();
+    if arguments.references.is_empty() {
+        if let Some(view) = context.view(&store).await? {
+            everything(&view, &mut out).await?;
+        }
+        return out.finish();
+    }
+    let view = context.view_to_find(&store).await?;
+    for reference in &arguments.references {
+        match view.resolve(reference).await? {
+            Target::Exchange(row) => write(&view, &[*row], &mut out).await?,
+            Target::Conversation(conversation) => {
+                let mut after = None;
+                loop {
+                    let links = view.links_in(conversation.root, after).await?;
+                    let Some(last) = links.last() else { break };
+                    after = Some((last.at, last.exchange));
+                    let mut rows = view.rows(links.iter().map(|link| link.exchange).collect()).await?;
+                    rows.sort_by_key(|row| (row.at, row.number));
+                    write(&view, &rows, &mut out).await?;
+                }
+            }
+        }
+    }
+    out.finish()
+}
+
+async fn everything(view: &View<'_, AnyStore>, out: &mut Out) -> Result<(), Failure> {
+    let mut after = None;
+    loop {
+        let rows = view.rows_after(after, PAGE).await?;
+        let Some(last) = rows.last() else { return Ok(()) };
+        after = Some((last.at, last.number));
+        write(view, &rows, out).await?;
+    }
+}
+
+async fn write(view: &View<'_, AnyStore>, rows: &[ExchangeRow], out: &mut Out) -> Result<(), Failure> {
+    for row in rows {
+        out.line(&view.line(row).await?.write())?;
+    }
+    Ok(())
+}

@@ -1,0 +1,101 @@
+//! `ropewalk log --graph`: the exchanges of a conversation as git draws commits.
+
+use std::collections::{BinaryHeap, HashMap, HashSet};
+
+use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
+use ropewalk_engine::link::decision::Linked;
+use ropewalk_engine::view::{Directory, View};
+use ropewalk_store::Micros;
+use ropewalk_store::derived::{ConversationRow, LinkKind};
+use ropewalk_store::facts::ExchangeNumber;
+
+use super::PAGE;
+use super::log::exchange_line;
+use crate::any_store::AnyStore;
+use crate::failure::Failure;
+use crate::print::out::Out;
+use crate::print::text::one_line;
+
+/// Exchanges of one conversation that are drawn, the newest.
+const DRAWN_MAX: usize = 10_000;
+
+pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: &mut Out) -> Result<(), Failure> {
+    let links = links(view, row.root).await?;
+    let drawn: HashSet<ExchangeNumber> = links.iter().map(|link| link.exchange).collect();
+    let mut renderer = GraphRowRenderer::new()
+        .output()
+        .with_min_row_height(1)
+        .build_box_drawing();
+    let mut directory = Directory::default();
+    for page in children_first(&links).chunks(PAGE) {
+        let rows = view.rows(page.iter().map(|link| link.exchange).collect()).await?;
+        let views = view.exchanges(&rows, &mut directory).await?;
+        let mut views: HashMap<ExchangeNumber, _> = rows.iter().map(|row| row.number).zip(views).collect();
+        for link in page {
+            let Some(exchange) = views.remove(&link.exchange) else {
+                continue;
+            };
+            let parents = link
+                .decision
+                .parent
+                .into_iter()
+                .map(|parent| match drawn.contains(&parent) {
+                    true => Ancestor::Parent(parent.0),
+                    false => Ancestor::Anonymous,
+                });
+            let text = format!("{}  {}", one_line(&exchange.id), exchange_line(&exchange));
+            let drawing = renderer.next_row(link.exchange.0, parents.collect(), glyph(link).to_owned(), text);
+            for line in drawing.lines() {
+                out.line(line.trim_end())?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Turns, retries and compactions; calls beside the conversation are no part of its shape.
+async fn links(view: &View<'_, AnyStore>, root: ExchangeNumber) -> Result<Vec<Linked>, Failure> {
+    let mut links: Vec<Linked> = Vec::new();
+    let mut after = None;
+    loop {
+        let page = view.links_in(root, after).await?;
+        let Some(last) = page.last() else { return Ok(links) };
+        after = Some((last.at, last.exchange));
+        links.extend(page.into_iter().filter(|link| link.kind() != LinkKind::Auxiliary));
+        let surplus = links.len().saturating_sub(DRAWN_MAX);
+        links.drain(..surplus);
+    }
+}
+
+/// Newest first, but nobody before those that go on from it: clocks may disagree.
+fn children_first(links: &[Linked]) -> Vec<&Linked> {
+    let places: HashMap<ExchangeNumber, usize> =
+        links.iter().enumerate().map(|(at, link)| (link.exchange, at)).collect();
+    let parent_of = |link: &Linked| link.decision.parent.and_then(|parent| places.get(&parent).copied());
+    let mut undrawn_children = vec![0_usize; links.len()];
+    for parent in links.iter().filter_map(parent_of) {
+        undrawn_children[parent] += 1;
+    }
+    let key = |at: usize| (links[at].at, links[at].exchange, at);
+    let free = (0..links.len()).filter(|at| undrawn_children[*at] == 0);
+    let mut ready: BinaryHeap<(Micros, ExchangeNumber, usize)> = free.map(key).collect();
+    let mut order = Vec::with_capacity(links.len());
+    while let Some((_, _, at)) = ready.pop() {
+        order.push(&links[at]);
+        if let Some(parent) = parent_of(&links[at]) {
+            undrawn_children[parent] -= 1;
+            if undrawn_children[parent] == 0 {
+                ready.push(key(parent));
+            }
+        }
+    }
+    order
+}
+
+fn glyph(link: &Linked) -> &'static str {
+    match link.kind() {
+        LinkKind::Turn | LinkKind::Auxiliary => "o",
+        LinkKind::Retry => "x",
+        LinkKind::Compaction => "~",
+    }
+}

@@ -1,0 +1,205 @@
+//! `ropewalk log`: conversations, newest first; exchanges, oldest first.
+
+use std::collections::VecDeque;
+
+use jiff::Timestamp;
+use ropewalk_engine::view::{ConversationView, Directory, ExchangeView, View};
+use ropewalk_store::derived::ConversationRow;
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::{Micros, Store as _};
+
+use super::selected::Selected;
+use super::{PAGE, graph};
+use crate::any_store::AnyStore;
+use crate::cli::Log;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::print::number::{counted, dollars, short};
+use crate::print::out::{Out, say};
+use crate::print::text::{cut, one_line, padded};
+use crate::print::time;
+
+/// Digits of an id that are shown. They are enough to find it among thousands.
+const ID_DIGITS: usize = 8;
+
+pub(crate) async fn run(context: &Context, arguments: &Log) -> Result<(), Failure> {
+    let store = context.read().await?;
+    let Some(view) = context.view(&store).await? else {
+        return Ok(());
+    };
+    let state = view.store.link_state(view.owner).await?;
+    if state.linked_to < state.newest {
+        say("settling: what was recorded last is not linked yet");
+    }
+    let selected = Selected::new(&view, arguments).await?;
+    let mut log = Lister {
+        context,
+        arguments,
+        view: &view,
+        selected,
+        out: Out::new(),
+    };
+    match arguments.exchanges {
+        true => log.exchanges().await?,
+        false => log.conversations().await?,
+    }
+    log.out.finish()
+}
+
+struct Lister<'l> {
+    context: &'l Context,
+    arguments: &'l Log,
+    view: &'l View<'l, AnyStore>,
+    selected: Selected,
+    out: Out,
+}
+
+impl Lister<'_> {
+    async fn conversations(&mut self) -> Result<(), Failure> {
+        let mut left = self.arguments.count.unwrap_or(usize::MAX);
+        let mut before = self
+            .selected
+            .until
+            .map(|until| (Micros(until.0.saturating_add(1)), ExchangeNumber(0)));
+        loop {
+            let rows = self.view.conversations_before(before, PAGE).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            before = Some((last.last_at, last.root));
+            for row in &rows {
+                // They come by the time of their last exchange, so nothing behind this one is asked for.
+                if left == 0 || self.selected.since.is_some_and(|since| row.last_at < since) {
+                    return Ok(());
+                }
+                let conversation = self.view.conversation(row).await?;
+                let title = conversation.title.as_deref();
+                if self.selected.has_conversation(self.view, row.root, title).await? {
+                    left -= 1;
+                    self.conversation(row, &conversation).await?;
+                }
+            }
+        }
+    }
+
+    async fn conversation(&mut self, row: &ConversationRow, conversation: &ConversationView) -> Result<(), Failure> {
+        if self.context.json {
+            return self.out.json(conversation);
+        }
+        let now = Timestamp::now();
+        let id = &conversation.conversation_id[..ID_DIGITS];
+        let age = time::age(&conversation.last_at, now);
+        let room = self.out.width.saturating_sub(ID_DIGITS + age.len() + 4);
+        let title = cut(conversation.title.as_deref().unwrap_or("(no words)"), room);
+        let first = format!(
+            "{}  {}  {}",
+            self.out.name(id),
+            self.out.strong(&padded(&title, room.min(72))),
+            self.out.faint(&age)
+        );
+        self.out.line(&first)?;
+        let sums = sums(conversation);
+        let second = format!("{}  {}", " ".repeat(ID_DIGITS), self.out.faint(&sums));
+        self.out.line(&second)?;
+        if self.arguments.graph {
+            graph::draw(self.view, row, &mut self.out).await?;
+            self.out.line("")?;
+        }
+        Ok(())
+    }
+
+    /// Page by page; with a count only the newest so many are kept.
+    async fn exchanges(&mut self) -> Result<(), Failure> {
+        let mut kept: VecDeque<ExchangeView> = VecDeque::new();
+        let mut directory = Directory::default();
+        // Whoever stands right before that moment is left out below.
+        let since = self.selected.since;
+        let mut after = since.map(|since| (Micros(since.0.saturating_sub(1)), ExchangeNumber(0)));
+        loop {
+            let rows = self.view.rows_after(after, PAGE).await?;
+            let Some(last) = rows.last() else { break };
+            after = Some((last.at, last.number));
+            let is_over = self.selected.until.is_some_and(|until| last.at > until);
+            let views = self.view.exchanges(&rows, &mut directory).await?;
+            for (row, exchange) in rows.iter().zip(views) {
+                if !self.selected.is_in_time(row.at) || !self.selected.has(row.number, &exchange) {
+                    continue;
+                }
+                match self.arguments.count {
+                    None => self.exchange(&exchange)?,
+                    Some(count) => {
+                        kept.push_back(exchange);
+                        if kept.len() > count {
+                            kept.pop_front();
+                        }
+                    }
+                }
+            }
+            if is_over {
+                break;
+            }
+        }
+        kept.iter().try_for_each(|exchange| self.exchange(exchange))
+    }
+
+    fn exchange(&mut self, exchange: &ExchangeView) -> Result<(), Failure> {
+        if self.context.json {
+            return self.out.json(exchange);
+        }
+        let line = format!(
+            "{}  {}  {}",
+            self.out.faint(&time::local(&exchange.at)),
+            self.out.name(&padded(&one_line(&exchange.id), 24)),
+            exchange_line(exchange)
+        );
+        self.out.line(&line)?;
+        if self.arguments.hashes {
+            for (name, hash) in exchange.hashes() {
+                let line = format!("    {} {hash}", padded(name, 22));
+                self.out.line(&line)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn sums(conversation: &ConversationView) -> String {
+    let mut sums = vec![counted(conversation.turns, "turn", "turns")];
+    if conversation.branches > 1 {
+        sums.push(counted(conversation.branches, "branch", "branches"));
+    }
+    if conversation.agents > 1 {
+        sums.push(counted(conversation.agents, "agent", "agents"));
+    }
+    let tokens = &conversation.tokens;
+    sums.push(format!(
+        "{} tokens in, {} out",
+        short(tokens.sent()),
+        short(tokens.output_tokens)
+    ));
+    sums.push(dollars(conversation.cost_usd));
+    sums.join(" · ")
+}
+
+/// What an exchange was, on one line.
+pub(super) fn exchange_line(exchange: &ExchangeView) -> String {
+    let mut words = vec![exchange.kind.clone()];
+    if exchange.status != "complete" {
+        words.push(exchange.status.to_owned());
+    }
+    words.extend(exchange.branch_id.iter().map(|branch| one_line(branch)));
+    words.extend(
+        exchange
+            .agent
+            .name
+            .iter()
+            .map(|name| format!("agent {}", one_line(name))),
+    );
+    words.extend(exchange.model.iter().map(|model| one_line(model)));
+    let usage = &exchange.usage;
+    if let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) {
+        let cached = usage.cache_read_tokens.unwrap_or(0) + usage.cache_write_tokens.unwrap_or(0);
+        words.push(format!("{} in, {} out", short(input + cached), short(output)));
+    }
+    words.extend(exchange.cost_usd.map(dollars));
+    words.extend(exchange.latency_ms.map(|ms| format!("{:.1} s", ms as f64 / 1e3)));
+    words.join(" · ")
+}

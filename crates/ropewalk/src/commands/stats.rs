@@ -1,0 +1,164 @@
+//! `ropewalk stats`: how much there is, and what it cost.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use ropewalk_engine::view::{View, usd};
+use ropewalk_store::store::ExchangeRow;
+use ropewalk_store::{OwnerId, Store as _, sqlite};
+use serde::Serialize;
+
+use super::PAGE;
+use crate::any_store::AnyStore;
+use crate::config::Place;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::print::number::{bytes, counted, dollars, short};
+use crate::print::out::{Out, say};
+use crate::print::text::{one_line, padded};
+
+#[derive(Serialize)]
+struct OwnerFigures {
+    v: u32,
+    owner: String,
+    exchanges: u64,
+    parts: u64,
+    nodes: u64,
+    bytes_in: u64,
+    part_bytes: u64,
+    stored_bytes: u64,
+    /// How often the bytes that came fit into those that are stored.
+    ratio: f64,
+    conflicts: u64,
+    models: BTreeMap<String, ModelFigures>,
+    /// Of the whole file, which all owners share.
+    file_bytes: Option<u64>,
+}
+
+#[derive(Default, Serialize)]
+struct ModelFigures {
+    exchanges: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cache_read_tokens: u64,
+    cache_write_tokens: u64,
+    #[serde(skip)]
+    cost_nano_usd: u64,
+    cost_usd: f64,
+}
+
+impl ModelFigures {
+    fn add(&mut self, row: &ExchangeRow) {
+        self.exchanges += 1;
+        if let Some(usage) = &row.usage {
+            self.input_tokens += usage.input_tokens;
+            self.output_tokens += usage.output_tokens;
+            self.cache_read_tokens += usage.cache_read_tokens;
+            self.cache_write_tokens += usage.cache_write_tokens;
+        }
+        self.cost_nano_usd += row.cost_nano_usd.unwrap_or(0);
+        self.cost_usd = usd(self.cost_nano_usd);
+    }
+}
+
+pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
+    let store = context.read().await?;
+    let mut out = Out::new();
+    let file_bytes = match &context.config.place {
+        Place::Folder(folder) => Some(file_bytes(folder)),
+        Place::Postgres(_) => None,
+    };
+    if context.config.asked_owner().is_some() || store.is_none() {
+        if let Some(view) = context.view(&store).await? {
+            print(context, &figures(&view, file_bytes).await?, &mut out)?;
+        }
+        return out.finish();
+    }
+    let Some(store) = &store else { return Ok(()) };
+    let mut after = None;
+    loop {
+        let owners: Vec<(OwnerId, String)> = store.owners(after).await?;
+        let Some((_, last)) = owners.last() else { break };
+        after = Some(last.clone());
+        for (owner, name) in owners {
+            let view = View::new(store, owner, name);
+            print(context, &figures(&view, file_bytes).await?, &mut out)?;
+        }
+    }
+    if let (false, Some(file_bytes)) = (context.json, file_bytes) {
+        say(&format!("the file has {}", bytes(file_bytes)));
+    }
+    out.finish()
+}
+
+async fn figures(view: &View<'_, AnyStore>, file_bytes: Option<u64>) -> Result<OwnerFigures, Failure> {
+    let stats = view.store.stats(view.owner).await?;
+    let mut models: BTreeMap<String, ModelFigures> = BTreeMap::new();
+    let mut after = None;
+    loop {
+        let rows = view.rows_after(after, PAGE).await?;
+        let Some(last) = rows.last() else { break };
+        after = Some((last.at, last.number));
+        for row in &rows {
+            let model = row.model.as_deref().unwrap_or("unknown");
+            models.entry(model.to_owned()).or_default().add(row);
+        }
+    }
+    Ok(OwnerFigures {
+        v: 1,
+        owner: view.owner_name.clone(),
+        exchanges: stats.exchanges,
+        parts: stats.parts,
+        nodes: stats.nodes,
+        bytes_in: stats.bytes_in,
+        part_bytes: stats.part_bytes,
+        stored_bytes: stats.stored_bytes,
+        ratio: stats.bytes_in as f64 / stats.stored_bytes.max(1) as f64,
+        conflicts: stats.conflicts,
+        models,
+        file_bytes,
+    })
+}
+
+fn print(context: &Context, figures: &OwnerFigures, out: &mut Out) -> Result<(), Failure> {
+    if context.json {
+        return out.json(figures);
+    }
+    let owner = out.strong(&one_line(&figures.owner));
+    out.line(&owner)?;
+    out.line(&format!(
+        "  {}, {} parts, {} nodes, {}",
+        counted(figures.exchanges, "exchange", "exchanges"),
+        short(figures.parts),
+        short(figures.nodes),
+        counted(figures.conflicts, "conflict", "conflicts"),
+    ))?;
+    out.line(&format!(
+        "  {} in, {} stored: {:.1} times smaller",
+        bytes(figures.bytes_in),
+        bytes(figures.stored_bytes),
+        figures.ratio
+    ))?;
+    for (model, sums) in &figures.models {
+        let sent = sums.input_tokens + sums.cache_read_tokens + sums.cache_write_tokens;
+        out.line(&format!(
+            "  {}  {}  {} in ({} cached), {} out  {}",
+            padded(&one_line(model), 28),
+            counted(sums.exchanges, "exchange", "exchanges"),
+            short(sent),
+            short(sums.cache_read_tokens),
+            short(sums.output_tokens),
+            dollars(sums.cost_usd),
+        ))?;
+    }
+    Ok(())
+}
+
+/// The database with what was not yet written back into it.
+fn file_bytes(folder: &Path) -> u64 {
+    let names = [sqlite::FILE_NAME.to_owned(), format!("{}-wal", sqlite::FILE_NAME)];
+    let lengths = names
+        .iter()
+        .filter_map(|name| Some(folder.join(name).metadata().ok()?.len()));
+    lengths.sum()
+}

@@ -1,0 +1,141 @@
+//! `ropewalk tree`: agents under those that started them.
+
+use std::collections::HashMap;
+
+use ropewalk_engine::view::{AgentView, Directory, Target, View};
+use ropewalk_store::derived::ConversationRow;
+use ropewalk_store::facts::ExchangeNumber;
+
+use crate::any_store::AnyStore;
+use crate::cli::Tree;
+use crate::context::Context;
+use crate::failure::Failure;
+use crate::print::number::{counted, dollars, short};
+use crate::print::out::Out;
+use crate::print::text::one_line;
+
+pub(crate) async fn run(context: &Context, arguments: &Tree) -> Result<(), Failure> {
+    let store = context.read().await?;
+    let mut out = Out::new();
+    match &arguments.reference {
+        Some(reference) => {
+            let view = context.view_to_find(&store).await?;
+            let root = root_of(&view, reference).await?;
+            tree(context, &view, root, &mut out).await?;
+        }
+        None => {
+            let Some(view) = context.view(&store).await? else {
+                return Ok(());
+            };
+            for row in newest(&view, arguments.count).await? {
+                tree(context, &view, row.root, &mut out).await?;
+            }
+        }
+    }
+    out.finish()
+}
+
+async fn newest(view: &View<'_, AnyStore>, count: usize) -> Result<Vec<ConversationRow>, Failure> {
+    match count {
+        0 => Ok(Vec::new()),
+        count => Ok(view.conversations_before(None, count).await?),
+    }
+}
+
+async fn root_of(view: &View<'_, AnyStore>, reference: &str) -> Result<ExchangeNumber, Failure> {
+    match view.resolve(reference).await? {
+        Target::Conversation(row) => Ok(row.root),
+        Target::Exchange(row) => {
+            let link = view.find_link(row.number).await?;
+            Ok(link.map_or(row.number, |link| link.conversation))
+        }
+    }
+}
+
+async fn tree(
+    context: &Context,
+    view: &View<'_, AnyStore>,
+    root: ExchangeNumber,
+    out: &mut Out,
+) -> Result<(), Failure> {
+    let agents = view.agents(root, &mut Directory::default()).await?;
+    if context.json {
+        return agents.iter().try_for_each(|agent| out.json(agent));
+    }
+    let Some(conversation) = view.find_conversation(root).await? else {
+        return Ok(());
+    };
+    let id = out.name(&conversation.conversation_id[..8]);
+    let title = out.strong(&one_line(conversation.title.as_deref().unwrap_or("(no words)")));
+    out.line(&format!("{id}  {title}"))?;
+    draw(&agents, out)
+}
+
+/// Without recursion: a chain of agents may be as long as somebody likes.
+fn draw(agents: &[AgentView], out: &mut Out) -> Result<(), Failure> {
+    let known: HashMap<ExchangeNumber, ()> = agents.iter().map(|agent| (agent.first, ())).collect();
+    let mut children: HashMap<Option<ExchangeNumber>, Vec<&AgentView>> = HashMap::new();
+    for agent in agents {
+        let parent = agent
+            .parent
+            .filter(|parent| known.contains_key(parent) && *parent != agent.first);
+        children.entry(parent).or_default().push(agent);
+    }
+    let roots = children.remove(&None).unwrap_or_default();
+    let mut waiting: Vec<(String, bool, &AgentView)> = with_last("", &roots);
+    while let Some((before, is_last, agent)) = waiting.pop() {
+        let (corner, below) = if is_last {
+            ("└─ ", "   ")
+        } else {
+            ("├─ ", "│  ")
+        };
+        out.line(&format!("{before}{corner}{}", described(agent, out)))?;
+        let inside = children.remove(&Some(agent.first)).unwrap_or_default();
+        waiting.extend(with_last(&format!("{before}{below}"), &inside));
+    }
+    Ok(())
+}
+
+/// Last in, first out: in reverse, so that the first is drawn first.
+fn with_last<'a>(before: &str, agents: &[&'a AgentView]) -> Vec<(String, bool, &'a AgentView)> {
+    let last = agents.len().saturating_sub(1);
+    let placed = agents
+        .iter()
+        .enumerate()
+        .map(|(at, agent)| (before.to_owned(), at == last, *agent));
+    let mut placed: Vec<_> = placed.collect();
+    placed.reverse();
+    placed
+}
+
+fn described(agent: &AgentView, out: &Out) -> String {
+    let name = agent.name.as_deref().unwrap_or(&agent.id);
+    let mut words = vec![out.strong(&one_line(name))];
+    words.extend(
+        agent
+            .branch_id
+            .iter()
+            .filter(|branch| *branch != name)
+            .map(|branch| one_line(branch)),
+    );
+    words.extend(agent.model.iter().map(|model| one_line(model)));
+    words.push(counted(agent.exchanges, "exchange", "exchanges"));
+    words.push(format!(
+        "{} in, {} out",
+        short(agent.input_tokens),
+        short(agent.output_tokens)
+    ));
+    words.push(dollars(agent.cost_usd));
+    match agent.status {
+        "complete" => {}
+        "error" => words.push(out.alarm("error")),
+        other => words.push(other.to_owned()),
+    }
+    if !agent.is_main {
+        words.push(out.faint(&format!("by {}", agent.link.method)));
+    }
+    if agent.orphan {
+        words.push(out.alarm("started by nobody that was recorded"));
+    }
+    words.join(" · ")
+}

@@ -1,0 +1,241 @@
+//! The configuration: flags over environment over file over defaults.
+//!
+//! The file is TOML. It knows only keys that have an effect; another one is an error that names the nearest known one,
+//! because a misspelt key that is ignored is worse than none.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use ropewalk_engine::Settings;
+use ropewalk_engine::spawn::{SpawnTool, SpawnTools};
+use serde::Deserialize;
+use toml::{Table, Value};
+
+use crate::cli::Global;
+use crate::failure::{Failure, Kind};
+
+/// Whose data it is where nobody says.
+pub(crate) const DEFAULT_OWNER: &str = "default";
+
+const KEYS: [&str; 8] = [
+    "data",
+    "store",
+    "owner",
+    "identity",
+    "identity.claims",
+    "identity.claim_window_s",
+    "identity.retry_window_s",
+    "identity.spawn_tools",
+];
+
+const SECOND: i64 = 1_000_000;
+
+/// Where the store is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Place {
+    Folder(PathBuf),
+    Postgres(String),
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Config {
+    pub(crate) place: Place,
+    /// From a flag or the environment: it decides over what imported lines say.
+    pub(crate) chosen_owner: Option<String>,
+    /// From the file.
+    configured_owner: Option<String>,
+    pub(crate) linking: Settings,
+    pub(crate) spawn_tools: SpawnTools,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    data: Option<PathBuf>,
+    store: Option<String>,
+    owner: Option<String>,
+    identity: Identity,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Identity {
+    claims: Option<bool>,
+    claim_window_s: Option<u32>,
+    retry_window_s: Option<u32>,
+    spawn_tools: Vec<SpawnTool>,
+}
+
+impl Config {
+    pub(crate) fn load(global: &Global) -> Result<Self, Failure> {
+        let written = match file(global)? {
+            Some((path, text)) => read(&text).map_err(|problem| {
+                Failure::new(Kind::Configuration, format!("{}: {}", path.display(), problem.0)).hint(problem.1)
+            })?,
+            None => Written::default(),
+        };
+        let mut linking = Settings::default();
+        let identity = written.identity;
+        linking.claims = identity.claims.unwrap_or(linking.claims);
+        let window = |seconds: Option<u32>, otherwise: i64| seconds.map_or(otherwise, |s| i64::from(s) * SECOND);
+        linking.claim_window = window(identity.claim_window_s, linking.claim_window);
+        linking.retry_window = window(identity.retry_window_s, linking.retry_window);
+        Ok(Config {
+            place: place(global, written.store, written.data)?,
+            chosen_owner: global.owner.clone(),
+            configured_owner: written.owner,
+            linking,
+            spawn_tools: SpawnTools::with(identity.spawn_tools),
+        })
+    }
+
+    /// Who was asked for, if anybody was.
+    pub(crate) fn asked_owner(&self) -> Option<&str> {
+        self.chosen_owner.as_deref().or(self.configured_owner.as_deref())
+    }
+}
+
+/// A flag or the environment decides as a whole: `--data` there wins over a `store` in the file.
+fn place(global: &Global, store: Option<String>, data: Option<PathBuf>) -> Result<Place, Failure> {
+    let url = match (&global.store, &global.data) {
+        (Some(url), _) => Some(url.clone()),
+        (None, Some(_)) => None,
+        (None, None) => store,
+    };
+    match url {
+        Some(url) if url.starts_with("postgres://") || url.starts_with("postgresql://") => Ok(Place::Postgres(url)),
+        Some(url) if !url.contains("://") => Ok(Place::Folder(PathBuf::from(url))),
+        // The address may hold a password, so it is not repeated.
+        Some(_) => Err(
+            Failure::new(Kind::Configuration, "the store's address is of no kind we know")
+                .hint("postgres://user@host/database, or a folder"),
+        ),
+        None => match global.data.clone().or(data) {
+            Some(folder) => Ok(Place::Folder(folder)),
+            None => Ok(Place::Folder(base("XDG_DATA_HOME", ".local/share")?.join("ropewalk"))),
+        },
+    }
+}
+
+/// A folder of the user's, as the XDG specification says.
+fn base(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
+    let said = |name: &str| {
+        std::env::var_os(name)
+            .filter(|value: &OsString| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let absolute = said(variable).filter(|path| path.is_absolute());
+    absolute
+        .or_else(|| Some(said("HOME")?.join(below_home)))
+        .ok_or_else(|| {
+            Failure::new(
+                Kind::Configuration,
+                format!("neither {variable} nor HOME says where data is kept"),
+            )
+            .hint("name a folder: --data DIR")
+        })
+}
+
+/// The file that was asked for must be there; the usual one may be missing.
+fn file(global: &Global) -> Result<Option<(PathBuf, String)>, Failure> {
+    let read = |path: &Path| std::fs::read_to_string(path);
+    if let Some(path) = &global.config {
+        let text = read(path)
+            .map_err(|error| Failure::new(Kind::Configuration, format!("cannot read {}: {error}", path.display())))?;
+        return Ok(Some((path.clone(), text)));
+    }
+    let Ok(folder) = base("XDG_CONFIG_HOME", ".config") else {
+        return Ok(None);
+    };
+    let path = folder.join("ropewalk").join("config.toml");
+    match read(&path) {
+        Ok(text) => Ok(Some((path, text))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Failure::new(
+            Kind::Configuration,
+            format!("cannot read {}: {error}", path.display()),
+        )),
+    }
+}
+
+/// What is wrong, and what to do.
+#[derive(Debug)]
+struct Problem(String, String);
+
+fn read(text: &str) -> Result<Written, Problem> {
+    let broken = |error: &toml::de::Error| Problem(error.message().to_owned(), "the file is TOML".to_owned());
+    let table: Table = text.parse().map_err(|error| broken(&error))?;
+    if let Some(key) = unknown_key(&table) {
+        return Err(Problem(format!("unknown key `{key}`"), suggestion(&key)));
+    }
+    Value::Table(table).try_into().map_err(|error| broken(&error))
+}
+
+fn unknown_key(table: &Table) -> Option<String> {
+    for (name, value) in table {
+        if !KEYS.contains(&&**name) {
+            return Some(name.clone());
+        }
+        let inner = value.as_table().into_iter().flat_map(Table::keys);
+        for inner in inner.map(|inner| format!("{name}.{inner}")) {
+            if !KEYS.contains(&&*inner) {
+                return Some(inner);
+            }
+        }
+    }
+    None
+}
+
+fn suggestion(key: &str) -> String {
+    /// Less alike than this, a suggestion is a guess.
+    const ALIKE_MIN: f64 = 0.7;
+    let alike = KEYS.iter().map(|known| (strsim::jaro_winkler(known, key), *known));
+    let best = alike
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(alike, _)| *alike >= ALIKE_MIN);
+    match best {
+        Some((_, known)) => format!("did you mean `{known}`?"),
+        None => format!("known keys: {}", KEYS.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_misspelt_key_is_an_error_with_a_suggestion() {
+        for (text, key, hint) in [
+            ("stroe = 'x'", "stroe", "store"),
+            (
+                "[identity]\nclaim_window = 3",
+                "identity.claim_window",
+                "identity.claim_window_s",
+            ),
+            ("zzz = 1", "zzz", "known keys"),
+        ] {
+            let problem = read(text).unwrap_err();
+            assert!(problem.0.contains(key), "{problem:?}");
+            assert!(problem.1.contains(hint), "{problem:?}");
+        }
+    }
+
+    #[test]
+    fn every_key_is_read() {
+        let written = read(
+            "data = '/d'\nstore = 'postgres://h/d'\nowner = 'ann'\n[identity]\nclaims = false\nclaim_window_s = 5\n\
+             retry_window_s = 6\n[[identity.spawn_tools]]\ntool = 'go'\nprompt_arguments = ['p']\n",
+        )
+        .unwrap();
+        assert_eq!(
+            (written.owner.as_deref(), written.identity.claims),
+            (Some("ann"), Some(false))
+        );
+        assert_eq!(written.identity.spawn_tools.len(), 1);
+        assert_eq!(
+            (written.identity.claim_window_s, written.identity.retry_window_s),
+            (Some(5), Some(6))
+        );
+        assert!(read("data = 3").is_err());
+    }
+}
