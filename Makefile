@@ -12,7 +12,7 @@ TEST_TOTAL ?= /dev/null
 PACKAGES := python3=python3 cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store fmt fmt-check lint deny docs clean
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -41,6 +41,11 @@ bench-core: ## decode, chain and split bodies, beside serde_json and SHA-256
 bench-store: ## what recording costs in time and on disk
 	$(CARGO) bench --locked -p ropewalk-engine --bench storage
 	$(CARGO) bench --locked -p ropewalk-store --bench store
+	$(CARGO) bench --locked -p ropewalk-store --bench postgres
+
+bench-link: ## what linking costs, and how well it does on traffic with known truth
+	$(CARGO) bench --locked -p ropewalk-engine --bench linking
+	$(CARGO) bench --locked -p ropewalk-engine --bench truth
 
 fmt: ## format the code
 	$(CARGO) fmt --all
