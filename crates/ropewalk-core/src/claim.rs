@@ -48,6 +48,18 @@ pub enum Tier {
     Any,
 }
 
+impl Tier {
+    /// A name that differs from a known one is only overruled by an equal type.
+    pub fn of(same_name: bool, same_type: bool, name_is_known: bool) -> Option<Self> {
+        match (same_name, same_type) {
+            (true, true) => Some(Tier::NameAndType),
+            (true, false) => Some(Tier::Name),
+            (false, true) => Some(Tier::Type),
+            (false, false) => (!name_is_known).then_some(Tier::Any),
+        }
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Matched {
     pub claim: Claim,
@@ -164,21 +176,11 @@ fn age(claim: &Claim) -> Age<'_> {
 
 fn rank<'a>(claim: &'a Claim, newcomer: &Newcomer<'_>) -> Option<Rank<'a>> {
     let other_session = claim.session.is_none() || claim.session.as_deref() != newcomer.session;
+    let same_name = newcomer.name == Some(&*claim.expected_name);
+    let same_type = claim.expected_type.as_deref() == Some(newcomer.type_hash);
     Some(Rank {
-        tier: tier(claim, newcomer)?,
+        tier: Tier::of(same_name, same_type, newcomer.name.is_some())?,
         other_session,
         age: age(claim),
     })
-}
-
-/// A name that differs from a known one is only overruled by an equal type.
-fn tier(claim: &Claim, newcomer: &Newcomer<'_>) -> Option<Tier> {
-    let same_name = newcomer.name == Some(&*claim.expected_name);
-    let same_type = claim.expected_type.as_deref() == Some(newcomer.type_hash);
-    match (same_name, same_type) {
-        (true, true) => Some(Tier::NameAndType),
-        (true, false) => Some(Tier::Name),
-        (false, true) => Some(Tier::Type),
-        (false, false) => newcomer.name.is_none().then_some(Tier::Any),
-    }
 }

@@ -86,11 +86,7 @@ impl<'s, S: Store> Recorder<'s, S> {
 
     /// How the links of a time differ from those there are; of now, what [`Self::rebuild`] would change.
     pub async fn try_rebuild(&self, as_of: Micros) -> Result<Progress, LinkError> {
-        let rebuilt = self.linker.try_rebuild(as_of).await?;
-        Ok(Progress {
-            linked: rebuilt.linked,
-            moved: rebuilt.moved,
-        })
+        Ok(self.linker.try_rebuild(as_of).await?.progress)
     }
 
     /// Links everything again.

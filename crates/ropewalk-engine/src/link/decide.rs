@@ -157,7 +157,7 @@ impl Case<'_> {
     }
 
     /// In its session's conversation, if there is one.
-    pub(super) fn of_session(&self) -> Known<Decision> {
+    fn of_session(&self) -> Known<Decision> {
         Ok(self.known_session()?.decision.unwrap_or_else(Decision::root))
     }
 
@@ -190,10 +190,9 @@ impl Case<'_> {
         }
         let chain = self.known.chain(other.number())?;
         let question = chain.get(me.row.depth as usize - 1);
-        let answer = chain[me.row.depth as usize..]
-            .iter()
-            .find(|node| Some(**node) == me.row.output_node);
-        Ok(question == Some(&me.row.input_node) && answer.is_some())
+        let mut behind = chain.iter().skip(me.row.depth as usize);
+        let has_answer = behind.any(|node| Some(*node) == me.row.output_node);
+        Ok(question == Some(&me.row.input_node) && has_answer)
     }
 
     /// Whether the client's ids allow a link to that exchange.

@@ -171,6 +171,30 @@ impl<S: Store> Source<'_, S> {
         Ok(())
     }
 
+    /// All links of a conversation behind a place in it.
+    pub(super) async fn links_in(
+        &self,
+        conversation: ExchangeNumber,
+        mut after: Option<(Micros, ExchangeNumber)>,
+    ) -> Result<Vec<Linked>, LinkError> {
+        let mut links = Vec::new();
+        loop {
+            let which = Links::InConversation {
+                conversation,
+                after,
+                limit: PAGE_MAX,
+            };
+            let rows = self.store.links(self.owner, which).await?;
+            for row in &rows {
+                links.push(Linked::read(row)?);
+            }
+            let Some(last) = rows.last().filter(|_| rows.len() == PAGE_MAX) else {
+                return Ok(links);
+            };
+            after = Some((last.at, last.exchange));
+        }
+    }
+
     /// Who waits for a hash: one question for all, sorted out by what each would have asked.
     async fn wanting(&self, needs: &HashSet<Need>, known: &mut Evidence) -> Result<(), LinkError> {
         let hashes = needs.iter().filter_map(|need| match need {

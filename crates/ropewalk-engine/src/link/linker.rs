@@ -38,8 +38,8 @@ pub struct Progress {
 pub struct Rebuilt<'s, S> {
     /// The links, to be read like a store's.
     pub overlay: Overlay<&'s S>,
-    pub linked: usize,
-    pub moved: Vec<ExchangeNumber>,
+    /// What is linked otherwise than in the store counts as moved.
+    pub progress: Progress,
 }
 
 /// Links one owner's exchanges.
@@ -96,9 +96,11 @@ impl<'s, S: Store> Linker<'s, S> {
     pub async fn try_rebuild(&self, as_of: Micros) -> Result<Rebuilt<'s, S>, LinkError> {
         let overlay = Overlay::new(self.store, as_of);
         let mut again = Linker::new(&overlay, self.owner, &self.owner_name, self.settings);
-        let linked = again.catch_up().await?.linked;
-        let moved = self.differences(&overlay).await?;
-        Ok(Rebuilt { overlay, linked, moved })
+        let progress = Progress {
+            linked: again.catch_up().await?.linked,
+            moved: self.differences(&overlay).await?,
+        };
+        Ok(Rebuilt { overlay, progress })
     }
 
     /// Links everything again, and saves the result in place of what there was, at once.
@@ -109,10 +111,7 @@ impl<'s, S: Store> Linker<'s, S> {
             let mut changes = rebuilt.overlay.into_changes();
             changes.version = version;
             if self.store.save_links(self.owner, changes).await? {
-                return Ok(Progress {
-                    linked: rebuilt.linked,
-                    moved: rebuilt.moved,
-                });
+                return Ok(rebuilt.progress);
             }
         }
         Err(LinkError::Busy)

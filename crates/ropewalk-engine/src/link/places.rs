@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ropewalk_store::Store;
-use ropewalk_store::derived::{ConversationRow, Conversations, LinkKind, Links};
+use ropewalk_store::derived::{ConversationRow, Conversations, LinkKind};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::PAGE_MAX;
 
@@ -47,10 +47,7 @@ impl<S: Store> Round<'_, S> {
     /// Places an exchange that had no link: at the end of its conversation if it is the newest there.
     pub(super) async fn place_new(&mut self, subject: &Subject, decision: Decision) -> Result<Change, LinkError> {
         let fact = &subject.fact;
-        let anchor = match decision.anchor() {
-            None => None,
-            Some(anchor) => self.known.links.get(&anchor).cloned().flatten(),
-        };
+        let anchor = self.anchor_of(&decision);
         if let Some(anchor) = &anchor {
             let is_settled = !self.unsettled.contains(&anchor.conversation);
             let conversation = self.conversation(anchor.conversation).await?;
@@ -63,12 +60,8 @@ impl<S: Store> Round<'_, S> {
             (Place::After(_), Some(parent)) => !self.is_followed(parent, fact.number()).await?,
             _ => true,
         };
-        let spot = anchor.as_ref().map(|anchor| Spot {
-            conversation: anchor.conversation,
-            branch: anchor.branch,
-            agent: anchor.agent,
-        });
-        let (spot, branch) = put(fact, &decision, spot, is_first);
+        let anchor = anchor.as_deref().map(Spot::of);
+        let (spot, branch) = put(fact, &decision, anchor, is_first);
         self.append(subject, decision, spot, branch).await?;
         Ok(Change::Appended)
     }
@@ -109,14 +102,7 @@ impl<S: Store> Round<'_, S> {
         if let Some(branch) = branch {
             self.open_branch(root, branch).await?;
         }
-        self.change(Linked {
-            exchange: fact.number(),
-            at: fact.row.at,
-            decision,
-            conversation: spot.conversation,
-            branch: spot.branch,
-            agent: spot.agent,
-        });
+        self.change(spot.link(fact, decision));
         Ok(())
     }
 
@@ -146,24 +132,21 @@ impl<S: Store> Round<'_, S> {
 
     /// Leaves the place to the folding of the whole conversation.
     pub(super) fn place_later(&mut self, subject: &Subject, decision: Decision) -> Change {
-        let anchor = decision
-            .anchor()
-            .and_then(|anchor| self.known.links.get(&anchor).cloned().flatten());
         let number = subject.number();
-        let (conversation, branch, agent) = match &anchor {
-            Some(anchor) => (anchor.conversation, anchor.branch, anchor.agent),
-            None => (number, number, number),
+        let own = Spot {
+            conversation: number,
+            branch: number,
+            agent: number,
         };
-        self.unsettled.insert(conversation);
-        self.change(Linked {
-            exchange: number,
-            at: subject.fact.row.at,
-            decision,
-            conversation,
-            branch,
-            agent,
-        });
+        let spot = self.anchor_of(&decision).as_deref().map_or(own, Spot::of);
+        self.unsettled.insert(spot.conversation);
+        self.change(spot.link(&subject.fact, decision));
         Change::Moved
+    }
+
+    /// The link of what a decision hangs on.
+    fn anchor_of(&self, decision: &Decision) -> Option<Arc<Linked>> {
+        self.known.links.get(&decision.anchor()?)?.clone()
     }
 
     fn change(&mut self, linked: Linked) {
@@ -303,23 +286,11 @@ impl<S: Store> Round<'_, S> {
 
     /// The links of a conversation: as saved, with what this round decided.
     async fn links_in(&mut self, conversation: ExchangeNumber) -> Result<Vec<Arc<Linked>>, LinkError> {
-        let mut after = None;
-        loop {
-            let which = Links::InConversation {
-                conversation,
-                after,
-                limit: PAGE_MAX,
-            };
-            let rows = self.source.store.links(self.source.owner, which).await?;
-            let count = rows.len();
-            for row in rows {
-                after = Some((row.at, row.exchange));
-                let linked = Arc::new(Linked::read(&row)?);
-                self.known.links.entry(linked.exchange).or_insert(Some(linked));
-            }
-            if count < PAGE_MAX {
-                break;
-            }
+        for linked in self.source.links_in(conversation, None).await? {
+            self.known
+                .links
+                .entry(linked.exchange)
+                .or_insert(Some(Arc::new(linked)));
         }
         let all = self.known.links.values().flatten();
         Ok(all

@@ -4,9 +4,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use ropewalk_core::hash::NodeHash;
-use ropewalk_store::derived::Links;
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
-use ropewalk_store::store::{Asked, PAGE_MAX};
+use ropewalk_store::store::Asked;
 use ropewalk_store::{Micros, Store};
 
 use crate::keys::id_key;
@@ -65,7 +64,7 @@ impl<S: Store> Round<'_, S> {
     pub(super) async fn reach(&mut self, subject: &Subject, change: Change) -> Result<(), LinkError> {
         let fact = &subject.fact;
         let needed: HashSet<Need> = needs(fact, self.settings.retry_window).into_iter().collect();
-        self.fetch_missing(needed).await?;
+        self.fetch(needed).await?;
         let asked = repeats(fact, self.settings.retry_window);
         let repeats = self.known.nodes.get(&asked).and_then(Option::as_ref);
         let repeats: BTreeSet<ExchangeNumber> = repeats
@@ -101,11 +100,11 @@ impl<S: Store> Round<'_, S> {
             what,
             as_of: Micros::MAX,
         };
-        self.fetch_missing(HashSet::from([Need::Node(asked)])).await?;
+        self.fetch(HashSet::from([Need::Node(asked)])).await?;
         let node = self.known.nodes.get(&asked).and_then(Option::as_ref);
         let equal = node.into_iter().flat_map(|node| node.as_output.iter().copied());
         let equal: Vec<_> = equal.filter(|number| *number != fact.number()).collect();
-        self.fetch_missing(
+        self.fetch(
             equal
                 .iter()
                 .flat_map(|number| [Need::Fact(*number), Need::Children(*number)])
@@ -132,7 +131,7 @@ impl<S: Store> Round<'_, S> {
         };
         // Who shares a history with it that neither heard as it was said.
         let shared: BTreeSet<[u8; 8]> = unheard(subject, &linked.decision).into_iter().collect();
-        self.fetch_missing(shared.iter().map(|hash| Need::Wanting(*hash)).collect())
+        self.fetch(shared.iter().map(|hash| Need::Wanting(*hash)).collect())
             .await?;
         let sharing = shared.iter().filter_map(|hash| self.known.wanting.get(hash)).flatten();
         let sharing: BTreeSet<ExchangeNumber> = sharing.copied().collect();
@@ -147,7 +146,7 @@ impl<S: Store> Round<'_, S> {
                 as_of: Micros::MAX,
             });
             let openings: Vec<_> = openings.collect();
-            self.fetch_missing(openings.iter().map(|asked| Need::Key(*asked)).collect())
+            self.fetch(openings.iter().map(|asked| Need::Key(*asked)).collect())
                 .await?;
             let same = openings.iter().filter_map(|asked| self.known.keys.get(asked)).flatten();
             let same: BTreeSet<_> = same.copied().collect();
@@ -165,9 +164,9 @@ impl<S: Store> Round<'_, S> {
             what: id_key(KeyKind::Session, session),
             as_of: Micros::MAX,
         };
-        self.fetch_missing(HashSet::from([Need::Key(asked)])).await?;
+        self.fetch(HashSet::from([Need::Key(asked)])).await?;
         let numbers: Vec<_> = self.known.keys.get(&asked).into_iter().flatten().copied().collect();
-        self.fetch_missing(
+        self.fetch(
             numbers
                 .iter()
                 .flat_map(|number| [Need::Fact(*number), Need::Link(*number)])
@@ -194,29 +193,13 @@ impl<S: Store> Round<'_, S> {
 
     /// Later members of its conversation that share no more with what they are linked to than they may with it.
     async fn in_conversation(&mut self, fact: &Fact, linked: &Linked) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        let mut reached = BTreeSet::new();
-        let mut after = Some((Micros(fact.row.at.0 - 1), ExchangeNumber(i64::MAX)));
-        loop {
-            let which = Links::InConversation {
-                conversation: linked.conversation,
-                after,
-                limit: PAGE_MAX,
-            };
-            let rows = self.source.store.links(self.source.owner, which).await?;
-            let count = rows.len();
-            for row in rows {
-                after = Some((row.at, row.exchange));
-                let other = Linked::read(&row)?;
-                let is_sibling =
-                    other.decision.shared <= fact.row.depth || other.decision.parent == linked.decision.parent;
-                if is_sibling || other.decision.place == Place::Child {
-                    reached.insert(other.exchange);
-                }
-            }
-            if count < PAGE_MAX {
-                break;
-            }
-        }
+        let from = (Micros(fact.row.at.0 - 1), ExchangeNumber(i64::MAX));
+        let members = self.source.links_in(linked.conversation, Some(from)).await?;
+        let reached = members.into_iter().filter(|other| {
+            let is_sibling = other.decision.shared <= fact.row.depth || other.decision.parent == linked.decision.parent;
+            is_sibling || other.decision.place == Place::Child
+        });
+        let reached = reached.map(|other| other.exchange).collect();
         self.later(fact, reached).await
     }
 
@@ -246,7 +229,7 @@ impl<S: Store> Round<'_, S> {
         let needs = numbers
             .iter()
             .flat_map(|number| [Need::Fact(*number), Need::Link(*number)]);
-        self.fetch_missing(needs.collect()).await?;
+        self.fetch(needs.collect()).await?;
         numbers.retain(|number| self.linked_fact(*number).is_some_and(|(other, _)| is_wanted(&other)));
         Ok(numbers)
     }
@@ -257,11 +240,7 @@ impl<S: Store> Round<'_, S> {
         Some((fact, linked))
     }
 
-    async fn fetch_missing(&mut self, mut needs: HashSet<Need>) -> Result<(), LinkError> {
-        needs.retain(|need| !self.known.has(need));
-        if needs.is_empty() {
-            return Ok(());
-        }
+    async fn fetch(&mut self, needs: HashSet<Need>) -> Result<(), LinkError> {
         self.source.fetch(&needs, &mut self.known).await
     }
 }

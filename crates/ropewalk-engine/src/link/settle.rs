@@ -113,6 +113,28 @@ pub struct Spot {
     pub agent: ExchangeNumber,
 }
 
+impl Spot {
+    pub fn of(linked: &Linked) -> Self {
+        Spot {
+            conversation: linked.conversation,
+            branch: linked.branch,
+            agent: linked.agent,
+        }
+    }
+
+    /// The link of an exchange that stands here.
+    pub fn link(self, fact: &Fact, decision: Decision) -> Linked {
+        Linked {
+            exchange: fact.number(),
+            at: fact.row.at,
+            decision,
+            conversation: self.conversation,
+            branch: self.branch,
+            agent: self.agent,
+        }
+    }
+}
+
 /// Puts an exchange behind the one it is anchored at. `is_first` says that no other turn stands behind its parent yet.
 pub fn put(fact: &Fact, decision: &Decision, anchor: Option<Spot>, is_first: bool) -> (Spot, Option<Branch>) {
     let me = fact.number();
@@ -214,14 +236,7 @@ pub fn fold(owner: &str, members: &[Member], titles: &HashMap<ExchangeNumber, St
         if decision.is_counted {
             sum.2.add_answer(fact);
         }
-        links.push(Linked {
-            exchange: fact.number(),
-            at: fact.row.at,
-            decision,
-            conversation: spot.conversation,
-            branch: spot.branch,
-            agent: spot.agent,
-        });
+        links.push(spot.link(fact, decision));
     }
     for branch in &branches {
         if let Some((_, _, record)) = sums.get_mut(&branch.conversation) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use ropewalk_store::Micros;
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::{Key, KeyKind};
+use ropewalk_store::facts::KeyKind;
 
 use crate::link::decide::Case;
 use crate::link::decision::{Decision, Method, Place};
@@ -72,11 +72,7 @@ impl Case<'_> {
         if chars < QUOTE_CHARS_MIN {
             return Ok(None);
         }
-        let quotes = me.keys(KeyKind::Opening).map(|key| Key {
-            kind: KeyKind::Opening,
-            hash: key.hash,
-        });
-        let found = self.known.keys(quotes, me.horizon())?;
+        let found = self.known.keys(me.keys(KeyKind::Opening), me.horizon())?;
         let facts = self.before_me(found.into_iter().flatten().copied())?;
         let mut fitting = facts
             .into_iter()

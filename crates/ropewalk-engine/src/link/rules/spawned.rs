@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ropewalk_core::claim::Tier;
 use ropewalk_store::Micros;
 use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, KeyKind, Spawn};
@@ -34,7 +35,7 @@ impl Case<'_> {
         }
         let expected = self.expected_with_my_prompt()?.0;
         if let Some(expected) = self.oldest(expected.into_iter().filter(|one| self.may_be_my_parent(one.parent))) {
-            return self.child(Method::Header, &expected).map(Found::from);
+            return Ok(self.child(Method::Header, &expected).into());
         }
         let lineage = self.named_lineage()?;
         let numbers: Vec<_> = lineage.iter().map(|fact| fact.number()).collect();
@@ -45,7 +46,7 @@ impl Case<'_> {
         }
         let (open, _) = self.open(calls)?;
         if let Some(expected) = self.oldest(open.into_iter()) {
-            return self.child(Method::Header, &expected).map(Found::from);
+            return Ok(self.child(Method::Header, &expected).into());
         }
         let Some(parent) = lineage.first() else {
             return self.orphan().map(Found::from);
@@ -131,7 +132,7 @@ impl Case<'_> {
             rejected,
         };
         if let Some(expected) = self.oldest(expected.into_iter()) {
-            found.decision = Some(self.child(Method::SpawnPrompt, &expected)?);
+            found.decision = Some(self.child(Method::SpawnPrompt, &expected));
         }
         Ok(found)
     }
@@ -223,7 +224,7 @@ impl Case<'_> {
         })
     }
 
-    fn child(&self, method: Method, expected: &Expected<'_>) -> Known<Decision> {
+    fn child(&self, method: Method, expected: &Expected<'_>) -> Decision {
         let parent = expected.parent.number();
         let mut decision = Decision::new(LinkKind::Turn, method, Place::Child).behind(parent);
         decision.spawned = Some(Spawned {
@@ -231,7 +232,7 @@ impl Case<'_> {
             at: expected.spawn.at.0,
             name: expected.spawn.name.clone(),
         });
-        Ok(decision)
+        decision
     }
 
     /// Somebody expects a child of its name or type, or any child, at this moment.
@@ -255,47 +256,30 @@ impl Case<'_> {
             decision: None,
             rejected,
         };
-        for method in [
-            Method::ClaimNameAndType,
-            Method::ClaimName,
-            Method::ClaimType,
-            Method::ClaimAny,
-        ] {
-            let mut fitting = Vec::new();
-            for call in &open {
-                if self.fits(method, call)? {
-                    fitting.push(Expected {
-                        parent: call.parent,
-                        spawn: call.spawn,
-                    });
-                }
-            }
-            if let Some(expected) = self.oldest(fitting.into_iter()) {
-                found.decision = Some(self.child(method, &expected)?);
-                return Ok(found);
-            }
+        let mut fitting = Vec::new();
+        for call in open {
+            fitting.extend(self.tier(&call)?.map(|tier| (tier, call)));
         }
+        let Some(best) = fitting.iter().map(|(tier, _)| *tier).min() else {
+            return Ok(found);
+        };
+        let of_best = fitting.into_iter().filter(|(tier, _)| *tier == best);
+        let oldest = self.oldest(of_best.map(|(_, call)| call));
+        found.decision = oldest.map(|expected| self.child(method_of(best), &expected));
         Ok(found)
     }
 
-    /// Whether a claim fits in a tier. Another name is taken only if its type is expected and equal.
-    fn fits(&self, method: Method, call: &Expected<'_>) -> Known<bool> {
+    /// How well a claim fits, if it does.
+    fn tier(&self, call: &Expected<'_>) -> Known<Option<Tier>> {
         let me = &self.me.fact;
         let name = me.hint("agent_name").or_else(|| me.hint("agent_type"));
         let is_name = name.is_some() && name == call.spawn.name.as_deref();
-        let is_type = self.expects_my_type(call)?;
-        Ok(match method {
-            Method::ClaimNameAndType => is_name && is_type,
-            Method::ClaimName => is_name,
-            Method::ClaimType => is_type,
-            // Strangers begin at any time. Only another kind of agent may be the child, and where the call says with
-            // which words the child begins, only one of the same session.
-            _ => {
-                let is_other_kind = me.hash(HashKind::AgentType) != call.parent.hash(HashKind::AgentType);
-                let is_same_session = me.is_of_same_session(call.parent);
-                name.is_none() && is_other_kind && (is_same_session || call.spawn.prompt.is_none())
-            }
-        })
+        let tier = Tier::of(is_name, self.expects_my_type(call)?, name.is_some());
+        // Strangers begin at any time. Only another kind of agent may be the child, and where the call says with which words
+        // the child begins, only one of the same session.
+        let is_other_kind = me.hash(HashKind::AgentType) != call.parent.hash(HashKind::AgentType);
+        let may_be_any = is_other_kind && (me.is_of_same_session(call.parent) || call.spawn.prompt.is_none());
+        Ok(tier.filter(|tier| *tier != Tier::Any || may_be_any))
     }
 
     /// Whether the type that was last linked for the call's name is this one's.
@@ -316,5 +300,14 @@ impl Case<'_> {
             }
         }
         Ok(false)
+    }
+}
+
+fn method_of(tier: Tier) -> Method {
+    match tier {
+        Tier::NameAndType => Method::ClaimNameAndType,
+        Tier::Name => Method::ClaimName,
+        Tier::Type => Method::ClaimType,
+        Tier::Any => Method::ClaimAny,
     }
 }
