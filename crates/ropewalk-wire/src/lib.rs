@@ -5,7 +5,7 @@
 //! Requests: [`provider`] says which endpoint a path is, [`read_request`] reads a body into the core model, its chain and its
 //! parts, [`hints`] what the client says about itself, [`auxiliary`] whether a call is a turn. Answers: [`sse`] cuts a byte
 //! stream into events, [`stream`] turns events into the answer so far, [`response`] reads bodies that came whole;
-//! [`usage`] counts tokens in one convention. [`Split`] is how a body is kept. [`exchange`] is the format of
+//! [`deltas`] finds the texts that a stream spells in pieces; [`usage`] counts tokens in one convention, [`skeleton`] is what is left where no text may be kept. [`Split`] is how a body is kept. [`exchange`] is the format of
 //! import and export.
 
 mod anthropic;
@@ -14,6 +14,7 @@ pub mod auxiliary;
 mod body;
 mod chat;
 mod cut;
+pub mod deltas;
 pub mod detect;
 pub mod exchange;
 mod gemini;
@@ -22,6 +23,7 @@ mod members;
 pub mod provider;
 pub mod response;
 mod responses;
+pub mod skeleton;
 mod split;
 pub mod sse;
 pub mod stream;

@@ -44,7 +44,7 @@ pub(crate) fn split(text: &str) -> (Vec<Piece>, Vec<Part>) {
 }
 
 /// Ranges of the events, each with the blank line that ends it. Together they are the whole text.
-fn events(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+pub(crate) fn events(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     let mut start = 0;
     std::iter::from_fn(move || {
         let rest = &text.as_bytes()[start..];
@@ -93,7 +93,7 @@ impl<'a> Event<'a> {
 }
 
 /// The payload of an event with exactly one data line.
-fn data_line(text: &str, event: &Range<usize>) -> Option<Range<usize>> {
+pub(crate) fn data_line(text: &str, event: &Range<usize>) -> Option<Range<usize>> {
     let mut found = None;
     let mut start = event.start;
     for line in text[event.clone()].split_inclusive('\n') {

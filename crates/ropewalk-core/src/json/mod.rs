@@ -15,5 +15,5 @@ mod string;
 mod tape;
 
 pub use canonical::{to_compact_js, to_python, to_sorted};
-pub use string::{Literal, Style, encode_into, quote};
+pub use string::{Literal, Mapped, Style, encode_into, quote};
 pub use tape::{Doc, JsonError, Kind, MAX_DEPTH, Node, parse_value_at};

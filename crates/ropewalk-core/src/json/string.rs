@@ -76,6 +76,59 @@ fn read_into(literal: &str, out: &mut String) -> Option<Style> {
     fit.style(out, literal)
 }
 
+/// A decoded literal that knows where each character stood, so that a place found in the text can be changed in the literal.
+#[derive(Debug, Clone, Default)]
+pub struct Mapped {
+    pub text: String,
+    /// For each escape: where its character begins in the text and in the literal, and the widths of both.
+    escapes: Vec<Escape>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Escape {
+    in_text: usize,
+    in_literal: usize,
+    text_width: usize,
+    literal_width: usize,
+}
+
+impl Mapped {
+    pub fn read(literal: &str) -> Self {
+        let mut mapped = Mapped::default();
+        let mut done = 0;
+        for at in memchr::memchr_iter(b'\\', literal.as_bytes()) {
+            if at < done {
+                continue;
+            }
+            mapped.text.push_str(&literal[done..at]);
+            let (decoded, width) = decode_escape(&literal.as_bytes()[at..]);
+            let c = decoded.unwrap_or(char::REPLACEMENT_CHARACTER);
+            mapped.escapes.push(Escape {
+                in_text: mapped.text.len(),
+                in_literal: at,
+                text_width: c.len_utf8(),
+                literal_width: width,
+            });
+            mapped.text.push(c);
+            done = at + width;
+        }
+        mapped.text.push_str(&literal[done..]);
+        mapped
+    }
+
+    /// Where a place of the text stands in the literal. A place within an escaped character is where its escape begins.
+    pub fn in_literal(&self, at: usize) -> usize {
+        let behind = self.escapes.partition_point(|escape| escape.in_text <= at);
+        let Some(escape) = behind.checked_sub(1).map(|index| self.escapes[index]) else {
+            return at;
+        };
+        match at.checked_sub(escape.in_text + escape.text_width) {
+            Some(rest) => escape.in_literal + escape.literal_width + rest,
+            None => escape.in_literal,
+        }
+    }
+}
+
 /// Decodes a literal where the style does not matter.
 pub(super) fn decode(literal: &str) -> String {
     Literal::read(literal).text.into_owned()
@@ -279,4 +332,24 @@ fn hex_unit(escape: &[u8]) -> Option<u32> {
     }
     let digits = std::str::from_utf8(escape.get(2..6)?).ok()?;
     u32::from_str_radix(digits, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_of_a_decoded_text_are_found_in_its_literal() {
+        let literal = r#"a\n\u00e9b\ud83d\ude00é\"c"#;
+        let mapped = Mapped::read(literal);
+        assert_eq!(mapped.text, Literal::read(literal).text);
+        for (at, c) in mapped.text.char_indices() {
+            let start = mapped.in_literal(at);
+            let end = mapped.in_literal(at + c.len_utf8());
+            assert_eq!(Literal::read(&literal[start..end]).text, c.to_string());
+        }
+        assert_eq!(mapped.in_literal(mapped.text.len()), literal.len());
+        let plain = Mapped::read("plain");
+        assert_eq!((plain.text.as_str(), plain.in_literal(3)), ("plain", 3));
+    }
 }

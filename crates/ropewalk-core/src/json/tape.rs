@@ -80,6 +80,17 @@ impl<'a> Doc<'a> {
             index: 0,
         }
     }
+
+    /// Every string, names of members included, in the order of the text.
+    pub fn strings(&self) -> impl Iterator<Item = Node<'_>> {
+        let strings = self.entries.iter().enumerate();
+        let strings = strings.filter(|(_, entry)| entry.kind == Kind::String);
+        strings.map(|(index, _)| Node {
+            text: self.text,
+            entries: &self.entries,
+            index,
+        })
+    }
 }
 
 /// Parses the one value that starts at `at` (white space allowed before it) and returns its tape

@@ -12,6 +12,7 @@ mod captures;
 mod chain;
 mod exchange;
 mod generate;
+mod skeleton;
 mod split;
 mod storage;
 mod streams;
