@@ -121,8 +121,6 @@ pub enum Links {
         after: Option<(Micros, ExchangeNumber)>,
         limit: usize,
     },
-    /// Those that wait for one of these hashes, each once, in the order of (at, exchange), as many as a page holds.
-    Wanting(Vec<[u8; 8]>),
 }
 
 /// Which conversations.

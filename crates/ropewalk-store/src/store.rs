@@ -106,6 +106,8 @@ pub struct Questions {
     pub spawns_of: Vec<ExchangeNumber>,
     /// Times to give the spawning calls of: those with `first <= at <= last`.
     pub spawns_between: Vec<(Micros, Micros)>,
+    /// Hashes to give the exchanges of that wait for them; see [`LinkChanges::wanted`].
+    pub wanting: Vec<[u8; 8]>,
     /// How many exchanges to give per key and node, newest first.
     pub limit: usize,
 }
@@ -122,6 +124,8 @@ pub struct Answers {
     pub spawns_of: Vec<Vec<Spawn>>,
     /// For each of `spawns_between`, in the order of (at, exchange, index), as many as a page holds.
     pub spawns_between: Vec<Vec<(ExchangeNumber, Spawn)>>,
+    /// For each of `wanting`, in the order of their numbers, as many as a page holds, whatever the time.
+    pub wanting: Vec<Vec<ExchangeNumber>>,
 }
 
 /// A node that lies in recorded traffic.

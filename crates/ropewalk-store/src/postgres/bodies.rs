@@ -12,6 +12,7 @@ use ropewalk_core::hash::PartHash;
 use ropewalk_core::rope::{ChunkName, Rope, RopeTree, Run, visit_parts, write_chunks};
 use tokio_postgres::Row;
 
+use super::known_parts::KnownParts;
 use super::problem::{damaged, database};
 use super::record::Taken;
 use super::{hash_of, query, sql};
@@ -36,6 +37,7 @@ pub(super) struct Added {
 
 #[derive(Debug)]
 pub(super) struct Bodies<'b> {
+    known: &'b KnownParts,
     bodies: Vec<NewBody<'b>>,
     trees: Vec<RopeTree<'b>>,
     chunks: HashMap<ChunkName, i64>,
@@ -47,13 +49,14 @@ pub(super) struct Bodies<'b> {
 }
 
 impl<'b> Bodies<'b> {
-    pub(super) fn new(bodies: Vec<NewBody<'b>>) -> Self {
+    pub(super) fn new(bodies: Vec<NewBody<'b>>, known: &'b KnownParts) -> Self {
         let trees: Vec<_> = bodies
             .iter()
             .map(|new| RopeTree::new(new.body.recipe.pieces(), new.body.recipe.layout()))
             .collect();
         let unknown = trees.iter().map(|tree| vec![Vec::new(); tree.levels()]).collect();
         Bodies {
+            known,
             bodies,
             trees,
             chunks: HashMap::new(),
@@ -68,6 +71,11 @@ impl<'b> Bodies<'b> {
         let chunks = |tree: &RopeTree<'_>| (0..tree.levels()).map(|level| tree.chunk_count(level)).sum::<usize>();
         let parts = self.bodies.iter().map(|new| new.body.recipe.parts().count());
         parts.chain(self.trees.iter().map(chunks)).sum()
+    }
+
+    /// Every part that was found or stored.
+    pub(super) fn parts(&self) -> &HashMap<PartHash, i64> {
+        &self.parts
     }
 
     pub(super) fn part_number(&self, part: &PartHash) -> Option<i64> {
@@ -117,7 +125,9 @@ impl<'b> Bodies<'b> {
             }
         }
         let wanted = self.wanted_parts();
-        let names: Vec<&[u8]> = wanted.keys().map(|part| part.0.as_slice()).collect();
+        self.known.recall(owner, wanted.keys(), &mut self.parts);
+        let unknown = wanted.keys().filter(|part| !self.parts.contains_key(part));
+        let names: Vec<&[u8]> = unknown.map(|part| part.0.as_slice()).collect();
         find_into(transaction, sql::FIND_PARTS, owner, &names, part_name, &mut self.parts).await?;
         self.missing = wanted
             .into_iter()

@@ -203,24 +203,8 @@ pub(super) async fn links(client: &Client, owner: OwnerId, which: Links) -> Resu
             let values: [&(dyn ToSql + Sync); 5] = [&owner.0, &conversation.0, &at, &exchange, &limit];
             query(client, sql::LINKS_IN_CONVERSATION, &values).await?
         }
-        Links::Wanting(hashes) => return wanting(client, owner, &hashes).await,
     };
     rows.iter().map(read_link).collect()
-}
-
-async fn wanting(client: &impl GenericClient, owner: OwnerId, hashes: &[[u8; 8]]) -> Result<Vec<LinkRow>> {
-    let hashes: BTreeSet<i64> = hashes
-        .iter()
-        .take(PAGE_MAX)
-        .map(|hash| i64::from_be_bytes(*hash))
-        .collect();
-    let hashes: Vec<i64> = hashes.into_iter().collect();
-    let rows = query(client, sql::WANTING, &[&owner.0, &hashes, &page(PAGE_MAX)]).await?;
-    let exchanges: Vec<i64> = rows.iter().map(|row| row.get(0)).collect();
-    let rows = query(client, sql::LINKS_OF, &[&owner.0, &exchanges]).await?;
-    let mut links = rows.iter().map(read_link).collect::<Result<Vec<_>>>()?;
-    links.sort_unstable_by_key(|link| (link.at, link.exchange));
-    Ok(links)
 }
 
 pub(super) async fn branches(client: &Client, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {

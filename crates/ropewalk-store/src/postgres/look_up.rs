@@ -11,16 +11,17 @@ use super::nodes::deepest_known;
 use super::read::page;
 use super::{hash_of, query, spawns, sql};
 use crate::facts::{ExchangeNumber, Micros, OwnerId};
-use crate::store::{Answers, Asked, KnownNode, Questions, Result};
+use crate::store::{Answers, Asked, KnownNode, PAGE_MAX, Questions, Result};
 
 pub(super) async fn look_up(client: &Client, owner: OwnerId, questions: &Questions, as_of: Micros) -> Result<Answers> {
     let limit = page(questions.limit);
-    let (deepest, nodes, exchanges, spawns_of, spawns_between) = tokio::try_join!(
+    let (deepest, nodes, exchanges, spawns_of, spawns_between, wanting) = tokio::try_join!(
         deepest_nodes(client, owner, &questions.chains, as_of, limit),
         known_nodes(client, owner, &questions.nodes, as_of, limit),
         with_keys(client, owner, questions, as_of, limit),
         spawns::of(client, owner, questions, as_of),
         spawns::between(client, owner, questions, as_of),
+        wanting(client, owner, &questions.wanting),
     )?;
     Ok(Answers {
         deepest,
@@ -28,6 +29,7 @@ pub(super) async fn look_up(client: &Client, owner: OwnerId, questions: &Questio
         exchanges,
         spawns_of,
         spawns_between,
+        wanting,
     })
 }
 
@@ -135,6 +137,15 @@ async fn with_keys(
     let times: Vec<i64> = keys.iter().map(|asked| asked.as_of.min(as_of).0).collect();
     let rows = query(client, sql::WITH_KEY, &[&owner.0, &kinds, &hashes, &times, &limit]).await?;
     Ok(by_place(&rows, keys.len()))
+}
+
+async fn wanting(client: &Client, owner: OwnerId, hashes: &[[u8; 8]]) -> Result<Vec<Vec<ExchangeNumber>>> {
+    if hashes.is_empty() {
+        return Ok(Vec::new());
+    }
+    let numbers: Vec<i64> = hashes.iter().map(|hash| i64::from_be_bytes(*hash)).collect();
+    let rows = query(client, sql::WANTING, &[&owner.0, &numbers, &page(PAGE_MAX)]).await?;
+    Ok(by_place(&rows, numbers.len()))
 }
 
 /// Exchanges by the place of what was asked, which SQL counts from 1.

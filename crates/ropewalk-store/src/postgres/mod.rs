@@ -1,12 +1,13 @@
 //! The store on PostgreSQL.
 //!
-//! Read `migrations` first (what is kept), then `record` (how a batch gets in: `bodies`, `nodes`, `rows`), then
+//! Read `migrations` first (what is kept), then `record` (how a batch gets in: `groups`, `bodies`, `nodes`, `rows`), then
 //! `look_up`, `read`, `search` and `check` (how it comes out), `derived` (what linking stores and reads).
 //!
 //! Invariants:
 //! - Every statement is in `sql` and filters by owner.
 //! - A batch is one transaction. Locks are always taken in the same order: parts, chunks by level, nodes, each sorted by
-//!   hash, and the owner's row last, so that writers wait for each other but never in a circle.
+//!   hash, and the owner's row last, so that writers wait for each other but never in a circle. Nodes of others that were seen
+//!   earlier than was thought are corrected under the owner's row.
 //! - Saving links takes the owner's row first and then only tables that recording does not touch.
 //! - Positions are given out under the owner's row lock, directly before the commit. The next writer of this owner gets its
 //!   positions after that commit, so positions follow commits; writers of other owners never meet this lock.
@@ -17,6 +18,8 @@ mod check;
 mod derived;
 mod dictionaries;
 mod find;
+mod groups;
+mod known_parts;
 mod link_check;
 mod look_up;
 mod nodes;
@@ -32,6 +35,7 @@ mod spawns;
 mod sql;
 mod tls;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
@@ -47,6 +51,8 @@ use crate::store::{
     Selection, Stats, Store, StoreError,
 };
 use dictionaries::Dictionaries;
+use groups::Groups;
+use known_parts::KnownParts;
 use numbers::Numbers;
 use problem::{database, pool_problem, problem};
 use tls::Address;
@@ -77,11 +83,14 @@ impl Default for Options {
     }
 }
 
-#[derive(Debug)]
+/// A store on a server; clones are the same store.
+#[derive(Debug, Clone)]
 pub struct Postgres {
     pool: Pool,
-    numbers: Numbers,
-    dictionaries: Dictionaries,
+    numbers: Arc<Numbers>,
+    dictionaries: Arc<Dictionaries>,
+    groups: Arc<Groups>,
+    known_parts: Arc<KnownParts>,
 }
 
 impl Postgres {
@@ -97,14 +106,20 @@ impl Postgres {
         drop(client);
         Ok(Postgres {
             pool,
-            numbers: Numbers::default(),
-            dictionaries: Dictionaries::new(options.connections_max),
+            numbers: Arc::default(),
+            dictionaries: Arc::new(Dictionaries::new(options.connections_max)),
+            groups: Arc::default(),
+            known_parts: Arc::default(),
         })
     }
 
     async fn client(&self) -> Result<Client> {
         let client = self.pool.get().await.map_err(pool_problem)?;
-        if plans_are_due(Client::metrics(&client).recycle_count) {
+        let uses = Client::metrics(&client).recycle_count;
+        if uses == 0 {
+            self.known_parts.forget();
+        }
+        if plans_are_due(uses) {
             client.batch_execute(sql::FORGET_PLANS).await.map_err(problem)?;
         }
         Ok(client)
@@ -202,7 +217,7 @@ impl Store for Postgres {
     }
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
-        record::record(self, owner, &batch).await
+        groups::record(self, owner, batch).await
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {

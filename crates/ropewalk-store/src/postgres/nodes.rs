@@ -159,6 +159,12 @@ impl<'b> Nodes<'b> {
                 added += 1;
             }
         }
+        let known = self.chains.iter().zip(&self.known);
+        let mut known = known.filter_map(|(chain, known)| Some((chain, (*known)?)));
+        let is_corrected = !new.is_empty() || known.any(|(chain, (index, seen))| chain.was_earlier(index, seen));
+        if is_corrected {
+            query(transaction, sql::LOCK_OWNER, &[&owner.0]).await?;
+        }
         // What is left, another writer was faster with; it may have seen it later, though.
         for (hash, node) in &new {
             seen_earlier(transaction, owner, *hash, node.seen_at, node.exchange, node.in_answer).await?;
@@ -195,6 +201,11 @@ impl<'b> Nodes<'b> {
 }
 
 impl Chain<'_> {
+    /// Whether a known node, or what the request ends with before it, was seen earlier here.
+    fn was_earlier(&self, index: usize, seen: Seen) -> bool {
+        seen.seen_at > self.seen_at(index) || (index > self.input && seen.seen_at > self.at)
+    }
+
     /// Exchanges may come in any order: known nodes that this one saw earlier are corrected, which keeps the
     /// invariant that a parent is never seen later than its child.
     async fn correct(&self, transaction: &Transaction<'_>, owner: OwnerId, index: usize, seen: Seen) -> Result<()> {

@@ -70,6 +70,26 @@ pub(super) fn others_were_in_the_way(error: &StoreError) -> bool {
     })
 }
 
+/// Whether nobody knows what became of the transaction, or the server was not asked at all.
+pub(super) fn is_of_connection(error: &StoreError) -> bool {
+    let StoreError::Database { source, .. } = error else {
+        return matches!(error, StoreError::Stopped);
+    };
+    let said_nothing = |error: &Error| error.code().is_none();
+    source.is::<PoolError>() || source.downcast_ref::<Error>().is_some_and(said_nothing)
+}
+
+/// One failure of a connection, told to everybody whom it concerns.
+pub(super) fn shared(error: &StoreError) -> StoreError {
+    match error {
+        StoreError::Database { what, source } => StoreError::Database {
+            what: what.clone(),
+            source: source.to_string().into(),
+        },
+        _ => StoreError::Stopped,
+    }
+}
+
 /// Another writer changed a row between our look at it and our lock on it.
 #[derive(Debug, thiserror::Error)]
 #[error("another writer was faster")]

@@ -46,14 +46,19 @@ async fn find_owner(client: &impl GenericClient, name: &str) -> Result<Option<Ow
     Ok(rows.first().map(|row| OwnerId(row.get(0))))
 }
 
+/// What can be said about a batch without asking the server.
+pub(super) fn check(batch: &[NewExchange]) -> Result<()> {
+    match batch
+        .iter()
+        .map(|exchange| exchange.id.len())
+        .find(|length| *length > ID_MAX)
+    {
+        Some(length) => Err(StoreError::IdTooLong { length }),
+        None => Ok(()),
+    }
+}
+
 pub(super) async fn record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> Result<Vec<Recorded>> {
-    if let Some(too_long) = batch.iter().find(|exchange| exchange.id.len() > ID_MAX) {
-        let length = too_long.id.len();
-        return Err(StoreError::IdTooLong { length });
-    }
-    if batch.is_empty() {
-        return Ok(Vec::new());
-    }
     until_through(|| try_record(store, owner, batch)).await
 }
 
@@ -89,11 +94,12 @@ impl Taken {
 
 async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> Result<Vec<Recorded>> {
     let mut client = store.client().await?;
+    let age = store.known_parts.age();
     let ids: Vec<Cow<'_, str>> = batch.iter().map(|exchange| escape(&exchange.id)).collect();
     // Looked at before the transaction: what changes until its end is noticed there.
     let existing = find_exchanges(&client, owner, &ids).await?;
     let mut plan = Plan::new(batch, &ids, existing);
-    let mut bodies = Bodies::new(plan.bodies());
+    let mut bodies = Bodies::new(plan.bodies(), &store.known_parts);
     let mut numbers = Taken(
         store
             .numbers
@@ -117,6 +123,7 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
     )
     .await?;
     transaction.commit().await.map_err(problem)?;
+    store.known_parts.remember(owner, age, bodies.parts());
     store.numbers.give_back(owner, numbers.0);
     store.dictionaries.keep(packer);
     store.dictionaries.train_if_due(&client, owner, parts).await;

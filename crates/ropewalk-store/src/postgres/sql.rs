@@ -82,7 +82,9 @@ statements! {
         VALUES ($1, sha256(uuid_send(gen_random_uuid()) || uuid_send(gen_random_uuid()))) \
         ON CONFLICT (owner_id) DO NOTHING";
     INSERT_OWNER_NUMBER = "INSERT INTO owner_number (owner_id) VALUES ($1) ON CONFLICT (owner_id) DO NOTHING";
-    RESERVE_NUMBERS = "UPDATE owner_number SET last_number = last_number + $2 WHERE owner_id = $1 RETURNING last_number";
+    /// Does not wait for the disk: whoever uses a number commits later, and a commit brings all before it to the disk.
+    RESERVE_NUMBERS = "UPDATE owner_number SET last_number = last_number + $2 WHERE owner_id = $1 \
+        RETURNING last_number, set_config('synchronous_commit', 'off', true)";
     /// Takes the owner's lock until the commit; the last thing that a batch waits for.
     ADVANCE_OWNER = "UPDATE owner SET last_position = last_position + $2, conflicts = conflicts + $3, \
         exchanges = exchanges + $4, parts = parts + $5, nodes = nodes + $6, bytes_in = bytes_in + $7, \
@@ -123,6 +125,8 @@ statements! {
         FROM unnest($2::bytea[], $3::bytea[], $4::bytea[], $5::bigint[], $6::bigint[], $7::bigint[], $8::boolean[]) \
         AS new (hash, parent, value, depth, exchange, seen_at, in_answer) \
         ON CONFLICT (owner_id, hash) DO NOTHING RETURNING hash";
+    /// Before nodes are corrected: two writers would correct those of each other in any order.
+    LOCK_OWNER = "SELECT owner_id FROM owner WHERE owner_id = $1 FOR UPDATE";
     /// A node and its ancestors were seen earlier than was thought; stops at the first that was not.
     SEEN_EARLIER = "WITH RECURSIVE up AS (\
         SELECT hash, parent FROM node WHERE owner_id = $1 AND hash = $2 AND seen_at > $3 \

@@ -168,20 +168,16 @@ pub(super) fn links(connection: &Connection, owner: OwnerId, which: &Links) -> R
             let columns = params![owner.0, conversation.0, at.0, key(owner, last.0), limit];
             query(connection, &select, columns, read_link)
         }
-        Links::Wanting(hashes) => {
-            let select = "SELECT exchange FROM wanted WHERE owner_id = ?1 AND hash = ?2 ORDER BY exchange LIMIT ?3";
-            let mut waiting = BTreeSet::new();
-            for hash in hashes.iter().take(PAGE_MAX) {
-                let columns = params![owner.0, i64::from_be_bytes(*hash), PAGE_MAX as i64];
-                waiting.extend(query(connection, select, columns, |row| {
-                    row.get(0).map(ExchangeNumber).map_err(problem)
-                })?);
-            }
-            let mut links = links_of(connection, owner, waiting)?;
-            in_time_order(&mut links);
-            Ok(links)
-        }
     }
+}
+
+/// Who waits for a hash.
+pub(super) fn wanting(connection: &Connection, owner: OwnerId, hash: [u8; 8]) -> Result<Vec<ExchangeNumber>> {
+    let select = "SELECT exchange FROM wanted WHERE owner_id = ?1 AND hash = ?2 ORDER BY exchange LIMIT ?3";
+    let columns = params![owner.0, i64::from_be_bytes(hash), PAGE_MAX as i64];
+    query(connection, select, columns, |row| {
+        row.get(0).map(ExchangeNumber).map_err(problem)
+    })
 }
 
 fn links_of(

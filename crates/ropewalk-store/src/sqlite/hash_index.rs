@@ -17,6 +17,7 @@ use crate::facts::OwnerId;
 use crate::hash_prefix::HashPrefix;
 use crate::sqlite::keys::{Kind, prefix, row_of, target};
 use crate::sqlite::packs::SharedPacks;
+use crate::sqlite::popular_ends::PopularEnds;
 use crate::sqlite::{hash_runs, problem};
 use crate::store::{Result, StoreError};
 
@@ -37,6 +38,7 @@ pub(super) struct Fresh {
     entries: BTreeSet<Entry>,
     /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
     packs: Option<SharedPacks>,
+    ends: Option<PopularEnds>,
 }
 
 impl Fresh {
@@ -55,17 +57,26 @@ impl Fresh {
                 entries.insert(read_entry(&mut rest).ok_or_else(half)?);
             }
         }
-        Ok(Fresh { entries, packs: None })
+        Ok(Fresh {
+            entries,
+            packs: None,
+            ends: None,
+        })
     }
 
     /// For a store whose readers see only what is committed.
     pub(super) fn keeping_packs(mut self) -> Self {
         self.packs = Some(SharedPacks::default());
+        self.ends = Some(PopularEnds::default());
         self
     }
 
     pub(super) fn packs(&self) -> Option<&SharedPacks> {
         self.packs.as_ref()
+    }
+
+    pub(super) fn ends(&self) -> Option<&PopularEnds> {
+        self.ends.as_ref()
     }
 
     pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
@@ -97,6 +108,17 @@ pub(super) fn find(
     fresh.numbers(owner, kind, hash, &mut found);
     let targets = hash_runs::targets(connection, owner, prefix(hash))?;
     found.extend(targets.into_iter().filter_map(|target| row_of(target, kind)));
+    found.sort_unstable_by(|a, b| b.cmp(a));
+    found.dedup();
+    Ok(found)
+}
+
+/// All that may have this hash, of every kind, the newest first: for those who look for several kinds.
+pub(super) fn targets(connection: &Connection, fresh: &Fresh, owner: OwnerId, hash: &[u8]) -> Result<Vec<i64>> {
+    let key = prefix(hash);
+    let mut found = hash_runs::targets(connection, owner, key)?;
+    let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
+    found.extend(fresh.entries.range(range).map(|(_, _, target)| *target));
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.dedup();
     Ok(found)

@@ -37,10 +37,18 @@ pub(super) fn targets_between(connection: &Connection, owner: OwnerId, first: i6
     let mut rows = statement.query(params![owner.0, last]).map_err(problem)?;
     let mut targets = Vec::new();
     while let Some(row) = rows.next().map_err(problem)? {
-        let run = Run::read(row)?;
-        let found = run.entries.iter().filter(|(key, _)| (first..=last).contains(key));
-        targets.extend(found.map(|(_, target)| *target));
-        if run.start.0 < first {
+        let start: i64 = row.get(0).map_err(problem)?;
+        // Not unpacked: most look-ups find nothing, and half of a run lies behind.
+        for entry in Entries::of(row, start)? {
+            let (key, target) = entry.ok_or_else(damaged)?;
+            if key > last {
+                break;
+            }
+            if key >= first {
+                targets.push(target);
+            }
+        }
+        if start < first {
             break;
         }
     }
@@ -104,11 +112,10 @@ impl Run {
 
     fn read(row: &Row<'_>) -> Result<Self> {
         let start = (row.get(0).map_err(problem)?, row.get(1).map_err(problem)?);
-        let bytes = row.get_ref(2).map_err(problem)?;
-        let bytes = bytes.as_blob().map_err(|_| damaged())?;
+        let entries: Option<Vec<Place>> = Entries::of(row, start.0)?.collect();
         Ok(Run {
             start,
-            entries: read_entries(start.0, bytes).ok_or_else(damaged)?,
+            entries: entries.ok_or_else(damaged)?,
         })
     }
 
@@ -139,16 +146,33 @@ fn write_entries(start: i64, entries: &[Place]) -> Vec<u8> {
     out
 }
 
-/// `None` where the bytes are damaged.
-fn read_entries(start: i64, mut bytes: &[u8]) -> Option<Vec<Place>> {
-    let mut entries = Vec::with_capacity(bytes.len() / 5);
-    let mut last = start;
-    while !bytes.is_empty() {
-        last = last.checked_add_unsigned(leb128::read(&mut bytes)?)?;
-        let target = i64::try_from(leb128::read(&mut bytes)?).ok()?;
-        entries.push((last, target));
+/// The entries of a run, as they are stored; `None` for one that is damaged.
+struct Entries<'r> {
+    last: i64,
+    rest: &'r [u8],
+}
+
+impl<'r> Entries<'r> {
+    /// Those of a row whose third column they are.
+    fn of(row: &'r Row<'_>, start: i64) -> Result<Self> {
+        let bytes = row.get_ref(2).map_err(problem)?;
+        let rest = bytes.as_blob().map_err(|_| damaged())?;
+        Ok(Entries { last: start, rest })
     }
-    Some(entries)
+
+    fn read(&mut self) -> Option<Place> {
+        self.last = self.last.checked_add_unsigned(leb128::read(&mut self.rest)?)?;
+        let target = i64::try_from(leb128::read(&mut self.rest)?).ok()?;
+        Some((self.last, target))
+    }
+}
+
+impl Iterator for Entries<'_> {
+    type Item = Option<Place>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        (!self.rest.is_empty()).then(|| self.read())
+    }
 }
 
 fn damaged() -> StoreError {
@@ -222,14 +246,11 @@ mod tests {
 
     #[test]
     fn damaged_runs_are_errors() {
-        assert_eq!(
-            read_entries(3, &write_entries(3, &[(3, 0), (900, i64::MAX)]))
-                .unwrap()
-                .len(),
-            2
-        );
-        assert_eq!(read_entries(0, &[0x80]), None);
-        assert_eq!(read_entries(0, &[1]), None);
-        assert_eq!(read_entries(i64::MAX, &[1, 1]), None);
+        let read = |last, rest: &[u8]| Entries { last, rest }.collect::<Option<Vec<Place>>>();
+        let entries = [(3, 0), (900, i64::MAX)];
+        assert_eq!(read(3, &write_entries(3, &entries)), Some(entries.to_vec()));
+        assert_eq!(read(0, &[0x80]), None);
+        assert_eq!(read(0, &[1]), None);
+        assert_eq!(read(i64::MAX, &[1, 1]), None);
     }
 }

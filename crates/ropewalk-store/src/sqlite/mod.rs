@@ -2,8 +2,8 @@
 //!
 //! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
 //! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
-//! (what a write does), `packs` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
-//! hash are fast), `read`, `derived` (what linking stores and reads).
+//! (what a write does), `packs` and `tail` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
+//! hash are fast), `read`, `look_up` (what linking asks), `derived` (what linking stores and reads).
 
 mod bodies;
 mod check;
@@ -15,17 +15,21 @@ mod hash_index;
 mod hash_runs;
 mod keys;
 mod link_check;
+mod look_up;
 mod nodes;
 mod packs;
+mod popular_ends;
 mod read;
 mod record;
 mod schema;
 mod search;
 mod spawns;
+mod tail;
 mod writer;
 
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
 use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
@@ -93,11 +97,15 @@ struct Readers {
 }
 
 impl Sqlite {
-    /// Opens the store of a data folder for writing, making or migrating it where needed. One process at a time can.
+    /// Opens the store of a data folder for writing, making or migrating it where needed. One process at a time can. What is
+    /// made here can be read by its user only: it holds what people said.
     pub fn open(folder: &Path, options: &Options) -> Result<Self> {
-        std::fs::create_dir_all(folder).map_err(|error| cannot("make", folder, error))?;
+        let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| cannot("make", folder, error))?;
         let lock = lock(folder)?;
         let path = folder.join(FILE_NAME);
+        // SQLite would make it readable for all; what it makes beside it is as private as the file.
+        private(&path)?;
         let connection = Connection::open(&path).map_err(problem)?;
         let mut store = Self::start(connection, Some(Readers::new(path)), options)?;
         store._lock = Some(lock);
@@ -170,7 +178,10 @@ impl Sqlite {
         };
         let task = tokio::task::spawn_blocking(move || {
             let connection = readers.take()?;
-            let outcome = with_fresh(&connection);
+            // One look at the store for all statements: it is the same throughout, and is locked once.
+            let snapshot = connection.unchecked_transaction().map_err(problem)?;
+            let outcome = with_fresh(&snapshot);
+            snapshot.finish().map_err(problem)?;
             readers.give_back(connection);
             outcome
         });
@@ -212,13 +223,19 @@ impl Readers {
 /// Makes this process the folder's only writer.
 fn lock(folder: &Path) -> Result<File> {
     let path = folder.join(LOCK_NAME);
-    let file = File::options().create(true).truncate(false).write(true).open(&path);
-    let file = file.map_err(|error| cannot("open", &path, error))?;
+    let file = private(&path)?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(StoreError::Locked),
         Err(TryLockError::Error(error)) => Err(cannot("lock", &path, error)),
     }
+}
+
+/// A file to write to, made for its user only where it is missing.
+fn private(path: &Path) -> Result<File> {
+    let mut options = OpenOptions::new();
+    let opened = options.create(true).truncate(false).write(true).mode(0o600).open(path);
+    opened.map_err(|error| cannot("open", path, error))
 }
 
 fn cannot(verb: &str, path: &Path, error: std::io::Error) -> StoreError {
@@ -302,7 +319,7 @@ impl Store for Sqlite {
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
-        self.read(move |connection, fresh| read::look_up(connection, fresh, owner, &questions, as_of))
+        self.read(move |connection, fresh| look_up::look_up(connection, fresh, owner, &questions, as_of))
             .await
     }
 

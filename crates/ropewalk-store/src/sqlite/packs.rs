@@ -1,8 +1,8 @@
 //! Parts in packs: what was said about the same time, compressed together.
 //!
-//! Parts are a few hundred bytes each; alone they compress badly, and a row for each would add a tenth. So an owner's new
-//! parts are added to its last pack, which is compressed anew, until it is full. A part's number says where it is: a pack
-//! is stored under the number of its first part.
+//! Parts are a few hundred bytes each; alone they compress badly, and a row for each would add a tenth. So an owner's parts
+//! of consecutive numbers lie in one row. A part's number says where it is: a pack is stored under the number of its
+//! first part. How packs come to be is in `tail`.
 
 use ropewalk_core::leb128;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,7 +16,7 @@ use crate::sqlite::problem;
 use crate::store::{Result, StoreError};
 
 /// A pack is full at so many bytes of parts. Larger ones hardly compress better, and one part is read by unpacking its pack.
-const PACK_BYTES_MAX: usize = 128 << 10;
+pub(super) const PACK_BYTES_MAX: usize = 128 << 10;
 
 /// Longest pack that is read: a part of its own may be long, but damaged lengths must not ask for all memory.
 const READ_BYTES_MAX: usize = 1 << 30;
@@ -51,9 +51,13 @@ impl Pack {
         self.first..self.first + self.ends.len() as i64
     }
 
-    /// Whether a part of that length belongs into another pack.
-    pub(super) fn is_full_for(&self, length: usize) -> bool {
-        !self.ends.is_empty() && self.bytes.len() + length > PACK_BYTES_MAX
+    pub(super) fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Bytes of all its parts.
+    pub(super) fn length(&self) -> usize {
+        self.bytes.len()
     }
 
     pub(super) fn push(&mut self, part: &[u8]) {
@@ -71,30 +75,30 @@ impl Pack {
         lengths
     }
 
-    /// Writes the pack over what was there of it; gives its size. One that is full stays as it is from then on.
-    pub(super) fn save(
-        &self,
-        connection: &Connection,
-        owner: OwnerId,
-        packer: &mut Packer,
-        is_full: bool,
-    ) -> Result<i64> {
-        let packed = match is_full {
-            true => packer.pack_tightly(&self.bytes),
-            false => packer.pack(&self.bytes),
-        };
-        let (codec, packed) = packed.map_err(cannot_pack)?;
-        // Removed first, so that the new pack takes the pages of the old one; replacing would need both at a time.
-        let delete = "DELETE FROM pack WHERE key = ?1 AND owner_id = ?2";
-        let mut statement = connection.prepare_cached(delete).map_err(problem)?;
-        statement
-            .execute(params![key(owner, self.first), owner.0])
-            .map_err(problem)?;
+    /// Adds the parts of the pack behind this one.
+    pub(super) fn append(&mut self, behind: &Pack) {
+        let before = self.bytes.len();
+        self.bytes.extend_from_slice(&behind.bytes);
+        self.ends.extend(behind.ends.iter().map(|end| before + end));
+    }
+
+    /// Stores the parts as they are; gives the size.
+    pub(super) fn save(&self, connection: &Connection, owner: OwnerId) -> Result<i64> {
+        self.insert(connection, owner, Codec::Plain, &self.bytes)
+    }
+
+    /// Stores the parts compressed together; gives the size.
+    pub(super) fn save_packed(&self, connection: &Connection, owner: OwnerId, packer: &mut Packer) -> Result<i64> {
+        let (codec, packed) = packer.pack_tightly(&self.bytes).map_err(cannot_pack)?;
+        self.insert(connection, owner, codec, &packed)
+    }
+
+    fn insert(&self, connection: &Connection, owner: OwnerId, codec: Codec, bytes: &[u8]) -> Result<i64> {
         let insert = "INSERT INTO pack (key, owner_id, lengths, codec, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
         let mut statement = connection.prepare_cached(insert).map_err(problem)?;
-        let row = params![key(owner, self.first), owner.0, self.lengths(), codec.code(), packed];
+        let row = params![key(owner, self.first), owner.0, self.lengths(), codec.code(), bytes];
         statement.execute(row).map_err(problem)?;
-        Ok(packed.len() as i64)
+        Ok(bytes.len() as i64)
     }
 }
 
@@ -125,28 +129,36 @@ impl StoredPack {
         found.optional().map_err(problem)
     }
 
-    /// What it takes on disk.
-    pub(super) fn size(&self) -> i64 {
-        self.bytes.len() as i64
-    }
-
     pub(super) fn unpack(&self, unpacker: &mut Unpacker) -> Result<Pack> {
         let damaged = |what: &str| StoreError::Damaged(format!("pack {}: {what}", self.first));
         let mut pack = Pack::starting_at(self.first);
-        let (mut rest, mut end) = (&self.lengths[..], 0_usize);
-        while !rest.is_empty() {
-            let length = leb128::read(&mut rest).and_then(|length| usize::try_from(length).ok());
-            let next = length.and_then(|length| end.checked_add(length));
-            end = next
-                .filter(|next| *next <= READ_BYTES_MAX)
-                .ok_or_else(|| damaged("its lengths cannot be read"))?;
-            pack.ends.push(end);
-        }
+        pack.ends = read_ends(self.first, &self.lengths)?;
+        let end = pack.ends.last().copied().unwrap_or_default();
         let codec = Codec::of_code(self.codec).ok_or_else(|| damaged("its codec is unknown"))?;
         let unpacked = unpacker.unpack(codec, &self.bytes, end);
         pack.bytes = unpacked.map_err(|error| damaged(&error.to_string()))?;
         Ok(pack)
     }
+}
+
+/// Where each part of a pack ends.
+fn read_ends(first: i64, lengths: &[u8]) -> Result<Vec<usize>> {
+    let damaged = || StoreError::Damaged(format!("pack {first}: its lengths cannot be read"));
+    let (mut rest, mut end) = (lengths, 0_usize);
+    let mut ends = Vec::with_capacity(lengths.len());
+    while !rest.is_empty() {
+        let length = leb128::read(&mut rest).and_then(|length| usize::try_from(length).ok());
+        let next = length.and_then(|length| end.checked_add(length));
+        end = next.filter(|next| *next <= READ_BYTES_MAX).ok_or_else(damaged)?;
+        ends.push(end);
+    }
+    Ok(ends)
+}
+
+/// Bytes of all parts of a stored pack.
+pub(super) fn length_of(first: i64, lengths: &[u8]) -> Result<usize> {
+    let ends = read_ends(first, lengths)?;
+    Ok(ends.last().copied().unwrap_or_default())
 }
 
 /// Packs that are kept unpacked while many parts are read.
@@ -249,12 +261,18 @@ mod tests {
     }
 
     #[test]
-    fn a_pack_is_full_before_it_grows_too_large_but_never_empty() {
-        let mut pack = Pack::starting_at(1);
-        assert!(!pack.is_full_for(PACK_BYTES_MAX * 3));
-        pack.push(&[0; 10]);
-        assert!(!pack.is_full_for(PACK_BYTES_MAX - 10));
-        assert!(pack.is_full_for(PACK_BYTES_MAX - 9));
+    fn a_pack_takes_the_parts_of_the_one_behind_it() {
+        let mut pack = Pack::starting_at(3);
+        pack.push(b"three");
+        let mut behind = Pack::starting_at(4);
+        behind.push(b"");
+        behind.push(b"five");
+        pack.append(&behind);
+        assert_eq!((pack.numbers(), pack.length()), (3..6, 9));
+        assert_eq!(
+            (pack.part(3), pack.part(4), pack.part(5)),
+            (Some(&b"three"[..]), Some(&b""[..]), Some(&b"five"[..]))
+        );
     }
 
     #[test]

@@ -6,221 +6,19 @@ use std::collections::hash_map::Entry;
 use ropewalk_core::hash::NodeHash;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
-use crate::facts::{ExchangeNumber, HashKind, Key, KeyKind, Micros, OwnerId, Position};
+use crate::facts::{ExchangeNumber, HashKind, Key, Micros, OwnerId, Position};
 use crate::packed::{read_hashes, read_keys, read_provenance, read_usage, status_of};
 use crate::sqlite::bodies::Parts;
 use crate::sqlite::context::Context;
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, NUMBER_MAX, key, keys_of, number};
-use crate::sqlite::nodes::last_known;
 use crate::sqlite::packs::SharedPacks;
-use crate::sqlite::{problem, spawns};
-use crate::store::{Answers, ExchangeRow, KnownNode, PAGE_MAX, Questions, Result, Selection, Stats, StoreError};
-
-pub(super) fn look_up(
-    connection: &Connection,
-    fresh: &Fresh,
-    owner: OwnerId,
-    questions: &Questions,
-    as_of: Micros,
-) -> Result<Answers> {
-    let view = View {
-        connection,
-        fresh,
-        owner,
-        as_of,
-    };
-    let limit = questions.limit.clamp(1, PAGE_MAX);
-    let deepest = questions
-        .chains
-        .iter()
-        .map(|chain| view.deepest(chain, limit))
-        .collect::<Result<_>>()?;
-    let nodes = questions.nodes.iter().enumerate();
-    let nodes = nodes.map(|(index, asked)| view.at(asked.as_of).known_node(index, &asked.what, limit));
-    let keys = questions.keys.iter();
-    let exchanges = keys.map(|asked| view.at(asked.as_of).by_key(&asked.what, limit));
-    let spawns_of = questions.spawns_of.iter();
-    let spawns_between = questions.spawns_between.iter();
-    Ok(Answers {
-        deepest,
-        nodes: nodes.collect::<Result<_>>()?,
-        exchanges: exchanges.collect::<Result<_>>()?,
-        spawns_of: spawns_of
-            .map(|exchange| spawns::of(connection, owner, *exchange, as_of))
-            .collect::<Result<_>>()?,
-        spawns_between: spawns_between
-            .map(|between| spawns::between(connection, owner, *between, as_of))
-            .collect::<Result<_>>()?,
-    })
-}
-
-/// Which end of an exchange a node is.
-#[derive(Clone, Copy)]
-enum End {
-    Input,
-    Output,
-}
-
-/// One owner's data at one time.
-struct View<'v> {
-    connection: &'v Connection,
-    fresh: &'v Fresh,
-    owner: OwnerId,
-    as_of: Micros,
-}
-
-impl View<'_> {
-    /// The same data at an earlier time; never at a later one.
-    fn at(&self, as_of: Micros) -> Self {
-        View {
-            as_of: as_of.min(self.as_of),
-            ..*self
-        }
-    }
-
-    /// The deepest node of a chain that was known.
-    fn deepest(&self, chain: &[NodeHash], limit: usize) -> Result<Option<KnownNode>> {
-        let Some(found) = last_known(chain.len(), |at| self.node(&chain[at]))? else {
-            return Ok(None);
-        };
-        let (index, (node, first)) = found;
-        self.what_is_known(index, (node, &chain[index]), first, limit).map(Some)
-    }
-
-    /// What was known of exactly this node.
-    fn known_node(&self, index: usize, hash: &NodeHash, limit: usize) -> Result<Option<KnownNode>> {
-        let found = self.node(hash)?;
-        found
-            .map(|(node, first)| self.what_is_known(index, (node, hash), first, limit))
-            .transpose()
-    }
-
-    fn what_is_known(&self, index: usize, node: (i64, &NodeHash), first: i64, limit: usize) -> Result<KnownNode> {
-        Ok(KnownNode {
-            index,
-            as_input: self.ending_at(End::Input, node, limit)?,
-            as_output: self.ending_at(End::Output, node, limit)?,
-            first: ExchangeNumber(first),
-        })
-    }
-
-    /// Number of a node and of the exchange that first had it.
-    fn node(&self, hash: &NodeHash) -> Result<Option<(i64, i64)>> {
-        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, Kind::Node, &hash.0)? {
-            let select = "SELECT exchange FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3 AND at <= ?4";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let columns = params![key(self.owner, candidate), self.owner.0, hash.0, self.as_of.0];
-            let first = statement
-                .query_row(columns, |row| row.get(0))
-                .optional()
-                .map_err(problem)?;
-            if let Some(first) = first {
-                return Ok(Some((candidate, first)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Exchanges that end at a node, newest first.
-    fn ending_at(&self, end: End, (node, hash): (i64, &NodeHash), limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let (kind, select) = match end {
-            End::Input => (
-                Kind::Input,
-                "SELECT at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND input_node = ?3 AND at <= ?4",
-            ),
-            End::Output => (
-                Kind::Output,
-                "SELECT at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND output_node = ?3 \
-                 AND coalesce(ended_at, at) <= ?4",
-            ),
-        };
-        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-        let mut found: Vec<(i64, i64)> = Vec::new();
-        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &hash.0)? {
-            let columns = params![key(self.owner, candidate), self.owner.0, node, self.as_of.0];
-            let at = statement.query_row(columns, |row| row.get(0)).optional();
-            found.extend(at.map_err(problem)?.map(|at| (at, candidate)));
-        }
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        let newest = found.into_iter().take(limit);
-        Ok(newest.map(|(_, number)| ExchangeNumber(number)).collect())
-    }
-
-    fn by_key(&self, wanted: &Key, limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let mut found = Vec::new();
-        if !wanted.kind.is_of_context() {
-            self.by_own_key(wanted, &mut found)?;
-        }
-        if wanted.kind.is_of_context() || wanted.kind == KeyKind::Hash {
-            self.by_context(wanted, limit, &mut found)?;
-        }
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        Ok(found
-            .into_iter()
-            .take(limit)
-            .map(|(_, number)| ExchangeNumber(number))
-            .collect())
-    }
-
-    /// Exchanges that have the key themselves, each with its time.
-    fn by_own_key(&self, wanted: &Key, found: &mut Vec<(i64, i64)>) -> Result<()> {
-        let kind = Kind::Key(wanted.kind.code());
-        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)? {
-            let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
-                          WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id) \
-                          FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2 AND e.at <= ?3 \
-                          AND (?4 = 0 OR coalesce(e.ended_at, e.at) <= ?3)";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let of_answer = wanted.kind.is_of_answer();
-            let columns = params![key(self.owner, candidate), self.owner.0, self.as_of.0, of_answer];
-            let row = statement.query_row(columns, |row| {
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    StoredHashes::read(row, [1, 3, 4])?,
-                    row.get::<_, i64>(2)?,
-                ))
-            });
-            if let Some((keys, hashes, at)) = row.optional().map_err(problem)?
-                && (read_keys(&keys)?.contains(wanted) || has_hash(hashes, wanted)?)
-            {
-                found.push((at, candidate));
-            }
-        }
-        Ok(())
-    }
-
-    /// Exchanges whose context has this key, newest first, as many as are wanted.
-    fn by_context(&self, wanted: &Key, limit: usize, found: &mut Vec<(i64, i64)>) -> Result<()> {
-        for context in hash_index::find(
-            self.connection,
-            &[],
-            self.fresh,
-            self.owner,
-            Kind::ContextKey,
-            &wanted.hash,
-        )? {
-            if !Context::load(self.connection, self.owner, context)?.has(wanted) {
-                continue;
-            }
-            let select = "SELECT at, key FROM exchange INDEXED BY exchange_context WHERE owner_id = ?1 AND context = ?2 \
-                          AND at <= ?3 ORDER BY at DESC, key DESC LIMIT ?4";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let columns = params![self.owner.0, context, self.as_of.0, limit as i64];
-            let rows = statement
-                .query_map(columns, |row| Ok((row.get(0)?, number(row.get(1)?))))
-                .map_err(problem)?;
-            for row in rows {
-                found.push(row.map_err(problem)?);
-            }
-        }
-        Ok(())
-    }
-}
+use crate::sqlite::problem;
+use crate::store::{ExchangeRow, PAGE_MAX, Result, Selection, Stats, StoreError};
 
 /// Hashes of an exchange's own, as they are stored.
-struct StoredHashes {
+pub(super) struct StoredHashes {
     own: Vec<u8>,
     /// The exchange that has the hash of its parent message.
     parent_message: Option<i64>,
@@ -229,7 +27,7 @@ struct StoredHashes {
 
 impl StoredHashes {
     /// From its own hashes, the number of the other exchange, and that one's hashes.
-    fn read(row: &Row<'_>, [own, parent_message, of_parent]: [usize; 3]) -> rusqlite::Result<Self> {
+    pub(super) fn read(row: &Row<'_>, [own, parent_message, of_parent]: [usize; 3]) -> rusqlite::Result<Self> {
         Ok(StoredHashes {
             own: row.get(own)?,
             parent_message: row.get(parent_message)?,
@@ -251,7 +49,7 @@ impl StoredHashes {
     }
 }
 
-fn has_hash(hashes: StoredHashes, wanted: &Key) -> Result<bool> {
+pub(super) fn has_hash(hashes: StoredHashes, wanted: &Key) -> Result<bool> {
     Ok(hashes.unpack()?.iter().any(|(_, hash)| Key::of_hash(hash) == *wanted))
 }
 

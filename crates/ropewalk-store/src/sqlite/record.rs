@@ -5,14 +5,14 @@ use ropewalk_core::part::Part;
 use ropewalk_core::rope::{self, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::codec::Unpacker;
 use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, NewExchange, OwnerId};
 use crate::packed::{status_code, write_hashes, write_keys, write_provenance, write_rope, write_usage};
 use crate::sqlite::context::{self, Context};
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::nodes::NodeRow;
-use crate::sqlite::packs::{Pack, PackReader, StoredPack};
+use crate::sqlite::packs::PackReader;
+use crate::sqlite::tail::Tail;
 use crate::sqlite::writer::Session;
 use crate::sqlite::{problem, search, spawns};
 use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
@@ -31,20 +31,36 @@ pub(super) fn owner(session: &mut Session, name: &str) -> Result<OwnerId> {
 
 pub(super) fn record(session: &mut Session, owner: OwnerId, batch: &[NewExchange]) -> Result<Vec<Recorded>> {
     let counters = Counters::load(session, owner)?;
+    let tail = Tail::load(session.connection(), owner, counters.last_part + 1)?;
     let mut recorder = Recorder {
         session,
         owner,
         counters,
-        open_pack: None,
+        tail,
         packs: PackReader::default(),
     };
     let recorded = batch
         .iter()
         .map(|exchange| recorder.exchange(exchange))
         .collect::<Result<Vec<_>>>()?;
-    recorder.save_pack(false)?;
-    recorder.counters.save(recorder.session, owner)?;
+    let Recorder {
+        session,
+        mut counters,
+        tail,
+        ..
+    } = recorder;
+    counters.stored_bytes += tail.save(session)?;
+    counters.save(session, owner)?;
+    session.tidy_later(owner);
     Ok(recorded)
+}
+
+/// Packs the owner's tail.
+pub(super) fn tidy(session: &mut Session, owner: OwnerId) -> Result<()> {
+    let mut counters = Counters::load(session, owner)?;
+    let tail = Tail::load(session.connection(), owner, counters.last_part + 1)?;
+    counters.stored_bytes += tail.tidy(session)?;
+    counters.save(session, owner)
 }
 
 /// The owner's numbers, read once and written once per batch.
@@ -116,8 +132,8 @@ pub(super) struct Recorder<'s> {
     pub(super) session: &'s mut Session,
     pub(super) owner: OwnerId,
     pub(super) counters: Counters,
-    /// The owner's last pack, to which the batch has added parts.
-    open_pack: Option<Pack>,
+    /// Takes the batch's new parts.
+    tail: Tail,
     packs: PackReader,
 }
 
@@ -378,7 +394,7 @@ impl Recorder<'_> {
 
     /// A part, also one that was added by this batch.
     fn load_part(&mut self, number: i64) -> Result<&[u8]> {
-        match self.open_pack.as_ref().and_then(|pack| pack.part(number)) {
+        match self.tail.part(number) {
             Some(part) => Ok(part),
             None => self.packs.part(self.session.connection(), self.owner, number),
         }
@@ -386,45 +402,13 @@ impl Recorder<'_> {
 
     fn insert_part(&mut self, part: &Part) -> Result<i64> {
         let bytes = part.as_bytes();
-        self.open_pack(bytes.len())?.push(bytes);
+        self.tail.push(self.session, bytes)?;
         self.counters.last_part += 1;
         self.counters.part_bytes += bytes.len() as i64;
         let number = self.counters.last_part;
         self.session.index(self.owner, Kind::Part, &part.hash.0, number);
         self.session.remember(self.owner, Kind::Part, &part.hash.0, number);
         Ok(number)
-    }
-
-    /// The pack that takes the next part, which has that length.
-    fn open_pack(&mut self, length: usize) -> Result<&mut Pack> {
-        let mut open = match self.open_pack.take() {
-            Some(open) => open,
-            None => self.last_pack()?,
-        };
-        if open.is_full_for(length) {
-            self.open_pack = Some(open);
-            self.save_pack(true)?;
-            open = Pack::starting_at(self.counters.last_part + 1);
-        }
-        Ok(self.open_pack.insert(open))
-    }
-
-    /// The pack that the owner's last batch left. It is stored again with what is added to it.
-    fn last_pack(&mut self) -> Result<Pack> {
-        let last = StoredPack::find(self.session.connection(), self.owner, self.counters.last_part)?;
-        let Some(stored) = last else {
-            return Ok(Pack::starting_at(self.counters.last_part + 1));
-        };
-        self.counters.stored_bytes -= stored.size();
-        stored.unpack(&mut Unpacker::default())
-    }
-
-    fn save_pack(&mut self, is_full: bool) -> Result<()> {
-        if let Some(pack) = self.open_pack.take() {
-            let (connection, packer) = self.session.packer()?;
-            self.counters.stored_bytes += pack.save(connection, self.owner, packer, is_full)?;
-        }
-        Ok(())
     }
 }
 

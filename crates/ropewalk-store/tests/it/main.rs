@@ -11,5 +11,6 @@ mod conformance;
 mod links;
 mod postgres;
 mod sqlite;
+mod sqlite_packs;
 mod statements;
 mod turn;

@@ -82,9 +82,9 @@ statements! {
         "SELECT ", link_columns!(), "FROM link l WHERE l.owner_id = $1 AND l.conversation = $2 \
         AND (l.at, l.exchange) > ($3, $4) ORDER BY l.at, l.exchange LIMIT $5"
     );
-    WANTING = "SELECT DISTINCT found.exchange FROM unnest($2::bigint[]) AS asked (hash) CROSS JOIN LATERAL (\
-        SELECT exchange FROM wanted WHERE owner_id = $1 AND hash = asked.hash ORDER BY exchange LIMIT $3) AS found \
-        ORDER BY found.exchange LIMIT $3";
+    WANTING = "SELECT asked.place, found.exchange FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (hash, place) \
+        CROSS JOIN LATERAL (SELECT exchange FROM wanted WHERE owner_id = $1 AND hash = asked.hash \
+        ORDER BY exchange LIMIT $3) AS found ORDER BY asked.place, found.exchange";
     BRANCHES = "SELECT first, conversation, shown, record FROM branch WHERE owner_id = $1 AND conversation = $2 \
         ORDER BY first LIMIT $3";
     CONVERSATIONS_OF = concat!(

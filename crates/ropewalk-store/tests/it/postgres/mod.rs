@@ -2,6 +2,7 @@
 
 mod damage;
 mod dictionaries;
+mod groups;
 mod linking;
 mod reading;
 mod recording;
