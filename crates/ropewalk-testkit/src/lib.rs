@@ -4,7 +4,7 @@
 //! [`traffic`] (generated, of many conversations at once, with the truth about who belongs to whom); what conversations and
 //! turns say comes from [`source_text`].
 //! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`conformance`] (what every store must do).
-//! [`postgres`] starts a database server of the tests' own.
+//! [`postgres`] starts a database server of the tests' own; [`upstream`] is a provider that does what a test says.
 
 pub mod captures;
 pub mod conformance;
@@ -15,4 +15,5 @@ pub mod postgres;
 pub mod source_text;
 pub mod traffic;
 pub mod turns;
+pub mod upstream;
 mod word_search;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::json::{Style, quote};
-use ropewalk_engine::{RawExchange, prepare};
+use ropewalk_engine::{RawExchange, Witness, prepare};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, Half, Hit, KnownNode, Questions, Recorded, SearchQuery, Selection};
 use ropewalk_store::{Micros, NewExchange, OwnerId, Store};
@@ -88,6 +88,7 @@ pub fn bytes_case(id: &str, at: Micros, request: &[u8], response: Option<&[u8]>)
         response_headers: Vec::new(),
         response_body: response.map(Bytes::copy_from_slice),
         cut_off: false,
+        witness: Witness::default(),
         provenance: None,
     })
 }

@@ -6,8 +6,8 @@ use ropewalk_store::derived::{
     BranchRow, ConversationRow, Conversations, LinkChanges, LinkKind, LinkRow, LinkState, Links,
 };
 use ropewalk_store::facts::{ExchangeNumber, Position};
-use ropewalk_store::store::Depth;
-use ropewalk_store::{OwnerId, Store};
+use ropewalk_store::store::{Depth, Questions};
+use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{after_turns, fresh_owner, record, turn};
 
@@ -96,6 +96,17 @@ pub(super) async fn save(store: &impl Store, owner: OwnerId, changes: LinkChange
 
 pub(super) async fn links(store: &impl Store, owner: OwnerId, which: Links) -> Vec<LinkRow> {
     store.links(owner, which).await.expect("links can be read")
+}
+
+/// For each hash: who waits for it.
+pub(super) async fn wanting(store: &impl Store, owner: OwnerId, hashes: &[[u8; 8]]) -> Vec<Vec<ExchangeNumber>> {
+    let questions = Questions {
+        wanting: hashes.to_vec(),
+        limit: 1,
+        ..Questions::default()
+    };
+    let answers = store.look_up(owner, questions, Micros::MAX).await;
+    answers.expect("who waits can be asked").wanting
 }
 
 async fn branches(store: &impl Store, owner: OwnerId, conversation: ExchangeNumber) -> Vec<BranchRow> {
@@ -234,7 +245,7 @@ pub async fn a_save_on_top_of_another_state_changes_nothing<S: Store + 'static>(
     assert_eq!(in_conversation(&*store, owner, numbers[0]).await.len(), 2);
     assert_eq!(newest(&*store, owner).await, [conversation(numbers[0], 0, 1)]);
     assert_eq!(branches(&*store, owner, numbers[0]).await.len(), 1);
-    assert_eq!(links(&*store, owner, Links::Wanting(vec![[1; 8]])).await, []);
+    assert_eq!(wanting(&*store, owner, &[[1; 8]]).await, [Vec::new()]);
     let ids = Conversations::Ids(vec![id_of(numbers[1])]);
     assert_eq!(conversations(&*store, owner, ids).await, []);
 }
@@ -321,13 +332,10 @@ pub async fn owners_never_see_each_others_links<S: Store + 'static>(store: Arc<S
     };
     save(&*store, ann, changes.clone()).await;
     let assert_empty = async |owner: OwnerId| {
-        for which in [
-            Links::Of(numbers.clone()),
-            Links::Children(numbers.clone()),
-            Links::Wanting(vec![[3; 8]]),
-        ] {
+        for which in [Links::Of(numbers.clone()), Links::Children(numbers.clone())] {
             assert_eq!(links(&*store, owner, which).await, []);
         }
+        assert_eq!(wanting(&*store, owner, &[[3; 8]]).await, [Vec::new()]);
         assert_eq!(in_conversation(&*store, owner, numbers[0]).await, []);
         assert_eq!(branches(&*store, owner, numbers[0]).await, []);
         assert_eq!(newest(&*store, owner).await, []);
@@ -352,7 +360,7 @@ pub async fn owners_never_see_each_others_links<S: Store + 'static>(store: Arc<S
     assert_empty(bob).await;
     assert_eq!(in_conversation(&*store, ann, numbers[0]).await.len(), 3);
     assert_eq!(newest(&*store, ann).await.len(), 1);
-    assert_eq!(links(&*store, ann, Links::Wanting(vec![[3; 8]])).await.len(), 1);
+    assert_eq!(wanting(&*store, ann, &[[3; 8]]).await, [vec![numbers[1]]]);
     assert_eq!(state(&*store, ann).await.version, 1);
     let nobody = OwnerId(i64::MAX >> 32);
     assert!(store.link_state(nobody).await.is_err());

@@ -9,7 +9,7 @@ use ropewalk_store::store::PAGE_MAX;
 
 use super::cases::{after_turns, fresh_owner};
 use super::derived::{
-    conversation, conversations, exchanges, link, links, main_branch, numbers_of, one_conversation, save,
+    conversation, conversations, exchanges, link, links, main_branch, numbers_of, one_conversation, save, wanting,
 };
 
 pub async fn children_come_in_the_order_of_time<S: Store + 'static>(store: Arc<S>) {
@@ -84,25 +84,29 @@ pub async fn who_waits_for_a_hash_is_found_by_it<S: Store + 'static>(store: Arc<
         ..one_conversation(&numbers)
     };
     save(&*store, owner, changes).await;
-    let waiting = async |hashes: &[[u8; 8]]| numbers_of(&links(&*store, owner, Links::Wanting(hashes.to_vec())).await);
-    assert_eq!(waiting(&[low]).await, [numbers[1]]);
-    assert_eq!(waiting(&[high]).await, [numbers[1], numbers[2]]);
-    assert_eq!(waiting(&[high, low, high]).await, [numbers[1], numbers[2]]);
-    assert_eq!(waiting(&[[1; 8]]).await, []);
-    assert_eq!(waiting(&[]).await, []);
+    let waiting = async |hashes: &[[u8; 8]]| wanting(&*store, owner, hashes).await;
+    assert_eq!(waiting(&[low]).await, [[numbers[1]]]);
+    assert_eq!(waiting(&[high]).await, [[numbers[1], numbers[2]]]);
+    let both = vec![numbers[1], numbers[2]];
+    assert_eq!(
+        waiting(&[high, low, high]).await,
+        [both.clone(), vec![numbers[1]], both]
+    );
+    assert_eq!(waiting(&[[1; 8]]).await, [Vec::new()]);
+    assert!(waiting(&[]).await.is_empty());
     // More of them add to those that are there.
     let more = LinkChanges {
         wanted: vec![(low, numbers[3]), (low, numbers[1])],
         ..LinkChanges::default()
     };
     save(&*store, owner, more).await;
-    assert_eq!(waiting(&[low]).await, [numbers[1], numbers[3]]);
+    assert_eq!(waiting(&[low]).await, [[numbers[1], numbers[3]]]);
     let scratch = LinkChanges {
         from_scratch: true,
         ..one_conversation(&numbers)
     };
     save(&*store, owner, scratch).await;
-    assert_eq!(waiting(&[low, high]).await, []);
+    assert_eq!(waiting(&[low, high]).await, [Vec::new(), Vec::new()]);
 }
 
 pub async fn conversations_come_newest_first_page_by_page<S: Store + 'static>(store: Arc<S>) {
@@ -154,7 +158,6 @@ pub async fn no_answer_is_longer_than_a_page<S: Store + 'static>(store: Arc<S>) 
     for which in [
         Links::Of(numbers.clone()),
         Links::Children(vec![root]),
-        Links::Wanting(vec![[2; 8]]),
         Links::InConversation {
             conversation: root,
             after: None,
@@ -163,6 +166,7 @@ pub async fn no_answer_is_longer_than_a_page<S: Store + 'static>(store: Arc<S>) 
     ] {
         assert_eq!(links(&*store, owner, which.clone()).await.len(), PAGE_MAX, "{which:?}");
     }
+    assert_eq!(wanting(&*store, owner, &[[2; 8]]).await[0].len(), PAGE_MAX);
     let all = Conversations::Newest {
         before: None,
         limit: usize::MAX,

@@ -97,6 +97,7 @@ impl Owned {
             spawns_between: spawns_between
                 .map(|between| self.spawns_between(*between, as_of))
                 .collect(),
+            wanting: self.derived.wanting(&questions.wanting),
         }
     }
 

@@ -81,12 +81,15 @@ impl Derived {
                 };
                 self.in_time_order(is_next, *limit)
             }
-            Links::Wanting(hashes) => {
-                let asked = hashes.iter().take(PAGE_MAX);
-                let waits = |link: &LinkRow| asked.clone().any(|hash| self.wanted.contains(&(*hash, link.exchange)));
-                self.in_time_order(waits, PAGE_MAX)
-            }
         }
+    }
+
+    pub(super) fn wanting(&self, hashes: &[[u8; 8]]) -> Vec<Vec<ExchangeNumber>> {
+        let waiting = |hash: &[u8; 8]| {
+            let waiting = self.wanted.iter().filter(|(wanted, _)| wanted == hash);
+            waiting.map(|(_, exchange)| *exchange).take(PAGE_MAX).collect()
+        };
+        hashes.iter().map(waiting).collect()
     }
 
     fn in_time_order(&self, is_asked: impl Fn(&LinkRow) -> bool, limit: usize) -> Vec<LinkRow> {

@@ -131,6 +131,27 @@ impl PrivatePostgres {
         self.order("unlimited")
     }
 
+    /// Stops the server where it stands, with everybody who works for it: connections stay open and nothing answers.
+    pub fn freeze(&self) -> Result<(), String> {
+        self.signal_all("STOP")
+    }
+
+    pub fn thaw(&self) -> Result<(), String> {
+        self.signal_all("CONT")
+    }
+
+    fn signal_all(&self, signal: &str) -> Result<(), String> {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).map_err(said)?;
+        let server = file.lines().next().ok_or("the server has no process")?;
+        // The server first, so that nobody new comes.
+        succeed(Command::new("kill").args(["-s", signal, server]))?;
+        for worker in children_of(server)? {
+            // It may have ended by itself.
+            let _ = succeed(Command::new("kill").args(["-s", signal, &worker]));
+        }
+        Ok(())
+    }
+
     fn order(&mut self, order: &str) -> Result<(), String> {
         let pipe = self.shell.stdin.as_mut().ok_or("the shell has no pipe")?;
         writeln!(pipe, "{order}").map_err(said)
@@ -178,6 +199,22 @@ impl Drop for PrivatePostgres {
 pub fn database_of(address: &str) -> &str {
     let behind_host = address.rsplit('/').next().unwrap_or_default();
     behind_host.split('?').next().unwrap_or_default()
+}
+
+/// The processes that a process has started, from the fourth field of `/proc/PID/stat`.
+fn children_of(parent: &str) -> Result<Vec<String>, String> {
+    let mut children = Vec::new();
+    for entry in fs::read_dir("/proc").map_err(said)?.flatten() {
+        let Ok(stat) = fs::read_to_string(entry.path().join("stat")) else {
+            continue;
+        };
+        // The second field is a name in parentheses, which may hold anything.
+        let behind_name = stat.rsplit(')').next().unwrap_or_default();
+        if behind_name.split_whitespace().nth(1) == Some(parent) {
+            children.push(entry.file_name().to_string_lossy().into_owned());
+        }
+    }
+    Ok(children)
 }
 
 fn free_port() -> io::Result<u16> {

@@ -38,9 +38,10 @@ pub struct Score {
     pub ambiguous: usize,
     pub cannot_join: usize,
     pub by_cause: BTreeMap<Cause, CauseScore>,
+    /// Ids of exchanges that were split off, all of them, in the order of the truths.
+    pub split_off_ids: Vec<String>,
     /// Ids of exchanges, the first few of each.
     pub false_merge_examples: Vec<String>,
-    pub split_off_examples: Vec<String>,
     pub wrong_agent_examples: Vec<String>,
 }
 
@@ -136,7 +137,7 @@ impl Score {
             } else if !is_home() {
                 self.split_off += 1;
                 cause.split_off += 1;
-                example(&mut self.split_off_examples, one);
+                self.split_off_ids.push(one.truth.id.clone());
             } else if meant_agents[&one.found].most != one.true_agent()
                 || agents_homes[&one.true_agent()].most != &one.found
             {
@@ -212,11 +213,12 @@ impl fmt::Display for Score {
         }
         for (title, examples) in [
             ("merged", &self.false_merge_examples),
-            ("split", &self.split_off_examples),
+            ("split", &self.split_off_ids),
             ("agent", &self.wrong_agent_examples),
         ] {
             if !examples.is_empty() {
-                writeln!(f, "{title}: {}", examples.join(" "))?;
+                let few = &examples[..examples.len().min(EXAMPLES_MAX)];
+                writeln!(f, "{title}: {}", few.join(" "))?;
             }
         }
         Ok(())

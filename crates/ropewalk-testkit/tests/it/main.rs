@@ -11,3 +11,4 @@ mod conformance;
 mod faulty_store;
 mod reference;
 mod tidy;
+mod upstream;
