@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_engine::{RawExchange, Recorder, Witness};
 use ropewalk_store::derived::LinkChanges;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::sqlite::{Options, Sqlite};
@@ -48,6 +48,7 @@ fn exchange(id: String, at: i64, messages: &[Value], answer: &str) -> RawExchang
         response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         response_body: Some(Bytes::from(response.to_string())),
         cut_off: false,
+        witness: Witness::default(),
         provenance: None,
     }
 }

@@ -16,7 +16,7 @@ mod postgres;
 use std::path::Path;
 
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder, prepare};
+use ropewalk_engine::{RawExchange, Recorder, Witness, prepare};
 use ropewalk_store::facts::{Micros, NewExchange};
 use ropewalk_store::sqlite::{FILE_NAME, Options, Sqlite};
 use ropewalk_store::store::{Depth, Store};
@@ -196,6 +196,7 @@ fn raw(number: usize, turn: &Turn) -> RawExchange {
         response_headers: vec![("content-type".to_owned(), content_type.to_owned())],
         response_body: Some(turn.response.clone().into()),
         cut_off: false,
+        witness: Witness::default(),
         provenance: None,
     }
 }

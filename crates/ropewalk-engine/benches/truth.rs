@@ -1,7 +1,8 @@
 //! How well linking does on generated traffic with known truth.
 //!
-//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED]`. Prints the score with the clients' hints and without,
-//! the share of subagents that were linked, and whether arrival in another order gives the same.
+//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED] [hinted | content] [ordered]`. Prints the score with the
+//! clients' hints and without, why conversations came apart, the share of subagents that were linked, and, unless `ordered` is
+//! said, whether arrival in another order gives the same.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,10 +10,11 @@
     reason = "a benchmark may fail and prints what it found"
 )]
 
-use std::collections::HashMap;
-use std::time::Instant;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::link::decision::Linked;
 use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::derived::Links;
 use ropewalk_store::facts::ExchangeNumber;
@@ -31,8 +33,15 @@ fn traffic(seed: u64, conversations: u64, mode: Mode) -> impl Iterator<Item = (R
     traffic.map(|recorded| (RawExchange::try_from(recorded.line).unwrap(), recorded.truth))
 }
 
+/// Where an exchange was put, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Placed {
+    found: Found,
+    reason: String,
+}
+
 /// Names of the conversation and the agent of each exchange: ids of exchanges.
-async fn found(store: &Sqlite, recorder: &Recorder<'_, Sqlite>) -> HashMap<String, Found> {
+async fn placed(store: &Sqlite, recorder: &Recorder<'_, Sqlite>) -> HashMap<String, Placed> {
     let owner = recorder.owner();
     let mut ids: HashMap<ExchangeNumber, String> = HashMap::new();
     let mut after = None;
@@ -44,33 +53,81 @@ async fn found(store: &Sqlite, recorder: &Recorder<'_, Sqlite>) -> HashMap<Strin
         ids.extend(rows.into_iter().map(|row| (row.number, row.id)));
     }
     let numbers: Vec<ExchangeNumber> = ids.keys().copied().collect();
-    let mut found = HashMap::new();
+    let mut placed = HashMap::new();
     for page in numbers.chunks(1_000) {
         for row in store.links(owner, Links::Of(page.to_vec())).await.unwrap() {
-            let place = Found {
+            let found = Found {
                 conversation: ids[&row.conversation].clone(),
                 agent: ids[&row.agent].clone(),
             };
-            found.insert(ids[&row.exchange].clone(), place);
+            let reason = reason(&Linked::read(&row).unwrap());
+            placed.insert(ids[&row.exchange].clone(), Placed { found, reason });
         }
     }
-    found
+    placed
+}
+
+/// The rule that linked it, and why candidates were turned down.
+fn reason(linked: &Linked) -> String {
+    let why: BTreeSet<String> = linked
+        .decision
+        .rejected
+        .iter()
+        .map(|rejected| format!("{:?}", rejected.why))
+        .collect();
+    let why: Vec<String> = why.into_iter().collect();
+    format!("{} [{}]", linked.decision.method.name(), why.join(" "))
+}
+
+/// Why conversations came apart: of each piece that was split off, how its first exchange came about and what linked it.
+fn print_splits(split_off: &[String], truths: &[Truth], placed: &HashMap<String, Placed>) {
+    let split_off: HashSet<&String> = split_off.iter().collect();
+    let mut pieces: HashSet<(&str, &str)> = HashSet::new();
+    let mut kinds: BTreeMap<(Cause, &str), Vec<&str>> = BTreeMap::new();
+    for truth in truths.iter().filter(|truth| split_off.contains(&truth.id)) {
+        let piece = &placed[&truth.id];
+        if pieces.insert((&truth.conversation, &piece.found.conversation)) {
+            kinds.entry((truth.cause, &piece.reason)).or_default().push(&truth.id);
+        }
+    }
+    for ((cause, reason), ids) in kinds {
+        let few = &ids[..ids.len().min(3)];
+        println!(
+            "split off: {} pieces that begin with {cause:?}, linked by {reason}: {}",
+            ids.len(),
+            few.join(" ")
+        );
+    }
 }
 
 /// Records and links everything, and gives where each exchange was put, with what is true of it.
-async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap<String, Found>, Vec<Truth>) {
+async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap<String, Placed>, Vec<Truth>) {
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
     let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
     let mut exchanges = exchanges.peekable();
     let mut truths = Vec::new();
+    let mut spent = [Duration::ZERO; 3];
     while exchanges.peek().is_some() {
+        let begun = Instant::now();
         let (batch, known): (Vec<_>, Vec<_>) = exchanges.by_ref().take(BATCH).unzip();
         truths.extend(known);
+        let generated = Instant::now();
         recorder.record(&batch).await.unwrap();
+        let recorded = Instant::now();
         recorder.link().await.unwrap();
+        spent[0] += generated - begun;
+        spent[1] += recorded - generated;
+        spent[2] += recorded.elapsed();
     }
-    (found(&store, &recorder).await, truths)
+    let rate = |part: usize| truths.len() as f64 / spent[part].as_secs_f64();
+    println!(
+        "exchanges/s: generated {:.0}, prepared and recorded {:.0}, linked {:.0}",
+        rate(0),
+        rate(1),
+        rate(2)
+    );
+    (placed(&store, &recorder).await, truths)
 }
 
 /// The same in another order: each stretch backwards, as from recorders that are minutes behind each other.
@@ -91,32 +148,45 @@ async fn main() {
         .skip(1)
         .filter_map(|argument| argument.parse::<u64>().ok());
     let (conversations, seed) = (numbers.next().unwrap_or(2_000), numbers.next().unwrap_or(1));
-    for mode in [Mode::Hinted, Mode::ContentOnly] {
-        let begun = Instant::now();
-        let (placed, truths) = link(traffic(seed, conversations, mode)).await;
-        let seconds = begun.elapsed().as_secs_f64();
-        let score = score(&truths, mode, |id| placed.get(id).cloned());
-        println!(
-            "{mode:?}, {:.0} exchanges/s generated, recorded and linked\n{score}",
-            truths.len() as f64 / seconds
-        );
-        let agents = score
-            .by_cause
-            .iter()
-            .filter(|(cause, _)| matches!(cause, Cause::Subagent(_)));
-        let (all, wrong) = agents.fold((0, 0), |(all, wrong), (_, score)| {
-            (all + score.exchanges, wrong + score.split_off + score.wrong_agents)
-        });
-        println!(
-            "subagents linked: {} of {all}, {:.2} %",
-            all - wrong,
-            100.0 * (all - wrong) as f64 / all.max(1) as f64
-        );
-        let (again, _) = link(shuffled(traffic(seed, conversations, mode))).await;
-        let moved = placed
-            .iter()
-            .filter(|(id, place)| again.get(*id) != Some(place))
-            .count();
-        println!("arrival in another order moves {moved} exchanges\n");
+    let is_said = |word: &str| std::env::args().any(|argument| argument == word);
+    for (mode, but) in [(Mode::Hinted, "content"), (Mode::ContentOnly, "hinted")] {
+        if !is_said(but) {
+            run(conversations, seed, mode, !is_said("ordered")).await;
+        }
     }
+}
+
+async fn run(conversations: u64, seed: u64, mode: Mode, is_shuffled_too: bool) {
+    let begun = Instant::now();
+    let (placed, truths) = link(traffic(seed, conversations, mode)).await;
+    let seconds = begun.elapsed().as_secs_f64();
+    let score = score(&truths, mode, |id| placed.get(id).map(|placed| placed.found.clone()));
+    println!(
+        "{mode:?}, {:.0} exchanges/s generated, recorded and linked\n{score}",
+        truths.len() as f64 / seconds
+    );
+    print_splits(&score.split_off_ids, &truths, &placed);
+    let agents = score
+        .by_cause
+        .iter()
+        .filter(|(cause, _)| matches!(cause, Cause::Subagent(_)));
+    let (all, wrong) = agents.fold((0, 0), |(all, wrong), (_, score)| {
+        (all + score.exchanges, wrong + score.split_off + score.wrong_agents)
+    });
+    println!(
+        "subagents linked: {} of {all}, {:.2} %",
+        all - wrong,
+        100.0 * (all - wrong) as f64 / all.max(1) as f64
+    );
+    if is_shuffled_too {
+        let (again, _) = link(shuffled(traffic(seed, conversations, mode))).await;
+        let is_moved =
+            |(id, place): &(&String, &Placed)| again.get(*id).map(|again| &again.found) != Some(&place.found);
+        let moved: Vec<_> = placed.iter().filter(is_moved).collect();
+        println!("arrival in another order moves {} exchanges", moved.len());
+        for (id, place) in moved.iter().take(5) {
+            println!("moved: {id} from {place:?} to {:?}", again.get(*id));
+        }
+    }
+    println!();
 }

@@ -6,12 +6,14 @@
 use std::collections::BTreeMap;
 
 use ropewalk_core::model::{Provider, Response};
+use ropewalk_store::Micros;
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_wire::hints::{HINT_HEADERS, Hints};
 use ropewalk_wire::provider::{Upstream, route};
 use serde::{Deserialize, Serialize};
 
 use crate::raw::RawExchange;
+use crate::redact::count_redactions;
 
 /// Request headers that are kept, beside the client's hints ([`HINT_HEADERS`]).
 pub const REQUEST_HEADERS: [&str; 16] = [
@@ -70,6 +72,11 @@ struct Detail<'a> {
     /// Microseconds since 1970, by tool_use id.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     spawned_at: BTreeMap<&'a str, i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    first_byte_ms: Option<i64>,
+    /// Placeholders in both bodies, whoever put them there.
+    #[serde(skip_serializing_if = "is_zero")]
+    redactions: u64,
     kind_reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     served_model: Option<String>,
@@ -85,7 +92,13 @@ struct Failure<'a> {
     message: &'a str,
 }
 
-pub(crate) fn write(raw: &RawExchange, hints: &Hints, kind_reason: &'static str, answer: Option<&Response>) -> String {
+pub(crate) fn write(
+    raw: &RawExchange,
+    spawned_at: &[(String, Micros)],
+    hints: &Hints,
+    kind_reason: &'static str,
+    answer: Option<&Response>,
+) -> String {
     let request_headers = |name: &str| REQUEST_HEADERS.contains(&name) || HINT_HEADERS.contains(&name);
     let detail = Detail {
         method: clean(&raw.method, WORD_BYTES_MAX),
@@ -93,7 +106,9 @@ pub(crate) fn write(raw: &RawExchange, hints: &Hints, kind_reason: &'static str,
         request_headers: kept(&raw.request_headers, request_headers),
         response_headers: kept(&raw.response_headers, |name| RESPONSE_HEADERS.contains(&name)),
         hints: said(hints),
-        spawned_at: raw.spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
+        spawned_at: spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
+        first_byte_ms: raw.witness.first_byte_at.map(|at| (at.0 - raw.at.0).max(0) / 1_000),
+        redactions: redactions(raw),
         kind_reason,
         served_model: answer.and_then(|answer| Some(word(answer.model.as_deref()?))),
         stop_reason: answer.and_then(|answer| Some(word(answer.stop_reason.as_deref()?))),
@@ -104,6 +119,17 @@ pub(crate) fn write(raw: &RawExchange, hints: &Hints, kind_reason: &'static str,
     };
     // Maps with text keys and plain values always serialise.
     serde_json::to_string(&detail).unwrap_or_default()
+}
+
+/// Counted in the bytes that are kept, so that it is the same for what was recorded, exported and imported again.
+fn redactions(raw: &RawExchange) -> u64 {
+    let answer = raw.response_body.as_deref().map_or(0, count_redactions);
+    count_redactions(&raw.request_body) + answer
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// What was kept, read again.
@@ -117,6 +143,8 @@ pub(crate) struct Kept {
     /// What the client said about itself.
     pub(crate) hints: BTreeMap<String, String>,
     pub(crate) spawned_at: BTreeMap<String, i64>,
+    pub(crate) first_byte_ms: Option<i64>,
+    pub(crate) redactions: u64,
 }
 
 impl Kept {

@@ -1,6 +1,7 @@
 //! Between the wire and the store.
 //!
-//! Read [`raw`] first (an exchange as a recorder or a file has it), then [`mod@prepare`] (the finished facts that the store
+//! Read [`raw`] first (an exchange as a recorder or a file has it; [`decode`] reads compressed bodies, [`redact`] takes secrets out of
+//! them), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
 //! becomes of it), then [`view`] (how all of it is read).
@@ -8,6 +9,8 @@
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
 //! that came; no credential reaches the facts outside the bodies.
 
+mod arrival;
+pub mod decode;
 mod detail;
 pub mod keys;
 pub mod link;
@@ -15,6 +18,7 @@ pub mod prepare;
 pub mod raw;
 mod recipe;
 pub mod record;
+pub mod redact;
 pub mod spawn;
 mod texts;
 pub mod view;
@@ -22,7 +26,7 @@ pub mod view;
 pub use detail::{QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS};
 pub use link::{LinkError, Progress, Settings};
 pub use prepare::{Prepared, Preparer, prepare};
-pub use raw::{RawExchange, TimeError};
+pub use raw::{RawExchange, TimeError, Witness};
 pub use recipe::SplitRecipe;
 pub use record::Recorder;
 pub use texts::SEARCH_TEXT_BYTES_MAX;

@@ -16,8 +16,8 @@ use ropewalk_core::hash::{NodeHash, RULES_VERSION};
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
 use ropewalk_core::projections::Projections;
-use ropewalk_store::NewExchange;
 use ropewalk_store::facts::{Body, Key, Link, Spawn, Status};
+use ropewalk_store::{Micros, NewExchange};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
 use ropewalk_wire::hints::{Hints, MAX_HINT_BYTES};
 use ropewalk_wire::provider::{Endpoint, Route, Upstream, route, upstream_by_headers};
@@ -29,7 +29,7 @@ use crate::link::outline::Outline;
 use crate::raw::RawExchange;
 use crate::recipe::body;
 use crate::spawn::{SpawnCall, SpawnTools, prompt_hash};
-use crate::{keys, texts};
+use crate::{arrival, keys, texts};
 
 /// The kind of an exchange whose request cannot be read: another endpoint, or no JSON.
 pub const KIND_OPAQUE: &str = "opaque";
@@ -99,12 +99,13 @@ impl Preparer<'_> {
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
         all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
         exchange.texts = texts::of_request(request);
+        let spawned_at = arrival::spawned_at(raw, request.provider, answer.as_ref(), self.spawn_tools);
         // An error says nothing that a client could replay.
         if let Some(answer) = answer.as_ref().filter(|_| exchange.status != Status::Error) {
             exchange.answer_chain = answer_chain(read.input_node(), answer);
             let is_compaction = classified.kind == RequestKind::Compaction;
             all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
-            exchange.spawns = spawns(raw, answer, self.spawn_tools);
+            exchange.spawns = spawns(raw, &spawned_at, answer, self.spawn_tools);
             exchange.texts.extend(texts::of_answer(answer));
         }
         exchange.keys = all_keys.into_iter().collect();
@@ -115,7 +116,7 @@ impl Preparer<'_> {
             exchange.cost_nano_usd = Some(cost.amount.0);
             exchange.cost_is_estimate = cost.estimate;
         }
-        exchange.detail = detail::write(raw, &hints, classified.reason, answer.as_ref());
+        exchange.detail = detail::write(raw, &spawned_at, &hints, classified.reason, answer.as_ref());
         Prepared {
             exchange,
             outline: Arc::new(Outline::of(&read)),
@@ -152,7 +153,7 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
     let mut exchange = envelope(raw, route, &hints, request);
     let all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
     exchange.keys = all_keys.into_iter().collect();
-    exchange.detail = detail::write(raw, &hints, "the request cannot be read", None);
+    exchange.detail = detail::write(raw, &raw.spawned_at, &hints, "the request cannot be read", None);
     exchange
 }
 
@@ -223,6 +224,7 @@ fn status(raw: &RawExchange, answer: Option<&Response>) -> Status {
     let failed = raw.status.is_some_and(|status| status >= FAILED_STATUS_MIN);
     match answer {
         _ if failed => Status::Error,
+        _ if raw.cut_off && raw.witness.client_left => Status::ClientCancelled,
         _ if raw.cut_off => Status::Truncated,
         Some(answer) if answer.error.is_some() => Status::Error,
         Some(answer) if !answer.complete => Status::Truncated,
@@ -245,11 +247,11 @@ fn answer_chain(input: NodeHash, answer: &Response) -> Vec<Link> {
 }
 
 /// The agents that an answer starts, each when its call was complete.
-fn spawns(raw: &RawExchange, answer: &Response, tools: &SpawnTools) -> Vec<Spawn> {
+fn spawns(raw: &RawExchange, spawned_at: &[(String, Micros)], answer: &Response, tools: &SpawnTools) -> Vec<Spawn> {
     let ended_at = raw.ended_at.unwrap_or(raw.at);
     let spawn = |(index, call): (u32, SpawnCall)| {
         let id = call.tool_use_id.as_deref();
-        let in_stream = raw.spawned_at.iter().find(|(known, _)| Some(known.as_str()) == id);
+        let in_stream = spawned_at.iter().find(|(known, _)| Some(known.as_str()) == id);
         Spawn {
             index,
             call: id.map(word),

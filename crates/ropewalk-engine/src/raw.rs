@@ -4,7 +4,9 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use ropewalk_store::Micros;
 use ropewalk_store::facts::Provenance;
-use ropewalk_wire::exchange::ExchangeLine;
+use ropewalk_wire::exchange::{ExchangeLine, Half};
+
+use crate::view::utc;
 
 #[derive(Debug, Clone)]
 pub struct RawExchange {
@@ -24,7 +26,19 @@ pub struct RawExchange {
     pub response_body: Option<Bytes>,
     /// The connection ended before the response did.
     pub cut_off: bool,
+    pub witness: Witness,
     pub provenance: Option<Provenance>,
+}
+
+/// What is known only to who was there when the exchange took place; a file does not say it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Witness {
+    /// It was cut off because the client went away.
+    pub client_left: bool,
+    /// When the response began.
+    pub first_byte_at: Option<Micros>,
+    /// By when how many bytes of the response's body had come, growing in both.
+    pub arrivals: Vec<(u64, Micros)>,
 }
 
 impl RawExchange {
@@ -35,6 +49,30 @@ impl RawExchange {
             .iter()
             .find(|(known, _)| known.eq_ignore_ascii_case(name));
         found.map(|(_, value)| value.as_str())
+    }
+
+    /// As a line of the exchange format. What only a witness knows is not in it.
+    pub fn to_line(&self, owner: &str) -> ExchangeLine {
+        let spawned_at = self.spawned_at.iter();
+        ExchangeLine {
+            id: self.id.clone(),
+            at: utc(self.at),
+            ended_at: self.ended_at.map(utc),
+            spawned_at: spawned_at.map(|(id, at)| (id.clone(), utc(*at))).collect(),
+            owner: Some(owner.to_owned()),
+            method: self.method.clone(),
+            path: self.path.clone(),
+            request: Half {
+                headers: self.request_headers.clone(),
+                body: self.request_body.to_vec(),
+            },
+            response: self.response_body.as_ref().map(|body| Half {
+                headers: self.response_headers.clone(),
+                body: body.to_vec(),
+            }),
+            status: self.status,
+            cut_off: self.cut_off,
+        }
     }
 }
 
@@ -73,6 +111,7 @@ impl TryFrom<ExchangeLine> for RawExchange {
             response_headers,
             response_body,
             cut_off: line.cut_off,
+            witness: Witness::default(),
             provenance: None,
         })
     }
@@ -110,6 +149,14 @@ mod tests {
         assert_eq!((raw.at, raw.ended_at), (Micros(1_000_002), Some(Micros(3_000_000))));
         assert_eq!(raw.spawned_at, [("t".to_owned(), Micros(2_000_000))]);
         assert!(raw.response_body.is_none());
+    }
+
+    #[test]
+    fn an_exchange_comes_back_from_its_line() {
+        let text = r#"{"v":1,"id":"x","at":"1970-01-01T00:00:01.000002Z","spawned_at":{"t":"1970-01-01T00:00:02.000000Z"},"owner":"ann","method":"POST","path":"/v1/messages","request":{"headers":{"a":"b"},"body":{"q":1}},"response":{"status":200,"headers":{},"body":"data","cut_off":true},"ended_at":"1970-01-01T00:00:03.000000Z"}"#;
+        let line = ExchangeLine::parse(text.as_bytes()).unwrap();
+        let raw = RawExchange::try_from(line.clone()).unwrap();
+        assert_eq!(raw.to_line("ann"), line);
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use ropewalk_core::cost::PriceTable;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::store::{Outcome, Recorded};
-use ropewalk_store::{Micros, Store, StoreError};
+use ropewalk_store::{Micros, NewExchange, Store, StoreError};
 
+use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
 use crate::prepare::Preparer;
 use crate::raw::RawExchange;
@@ -56,6 +57,15 @@ impl<'s, S: Store> Recorder<'s, S> {
 
     /// Stores exchanges, all or none. They are facts then, and not linked yet.
     pub async fn record(&mut self, batch: &[RawExchange]) -> Result<Vec<Recorded>, StoreError> {
+        self.record_telling(batch, |_| ()).await
+    }
+
+    /// Like [`Self::record`], and shows each exchange as it is stored, in order.
+    pub async fn record_telling(
+        &mut self,
+        batch: &[RawExchange],
+        mut tell: impl FnMut(&NewExchange),
+    ) -> Result<Vec<Recorded>, StoreError> {
         let preparer = Preparer {
             prices: self.prices,
             spawn_tools: &self.spawn_tools,
@@ -65,10 +75,12 @@ impl<'s, S: Store> Recorder<'s, S> {
             .into_iter()
             .map(|prepared| (prepared.exchange, prepared.outline))
             .unzip();
+        exchanges.iter().for_each(&mut tell);
         let recorded = self.store.record(self.owner, exchanges).await?;
-        for (recorded, outline) in recorded.iter().zip(outlines) {
+        for ((recorded, outline), raw) in recorded.iter().zip(outlines).zip(batch) {
             if matches!(recorded.outcome, Outcome::New | Outcome::Completed) {
-                self.linker.remember(recorded.number, outline);
+                let bytes = raw.request_body.len() as u64;
+                self.linker.remember(recorded.number, outline, bytes);
             }
         }
         Ok(recorded)
@@ -77,6 +89,11 @@ impl<'s, S: Store> Recorder<'s, S> {
     /// Links what was recorded, by anybody, since the last time.
     pub async fn link(&mut self) -> Result<Progress, LinkError> {
         self.linker.catch_up().await
+    }
+
+    /// Claims that nobody came for by `now`, each once, for when nothing is recorded that says the time.
+    pub async fn expire_claims(&mut self, now: Micros) -> Result<Vec<Claim>, LinkError> {
+        self.linker.expire_claims(now).await
     }
 
     /// The links as they were at a time, to be read like a store's.

@@ -68,7 +68,7 @@ pub(super) fn first_needs(me: &Subject) -> Vec<Need> {
         as_of: me.fact.row.at,
     })];
     let probed = me.outline.answer_ends().take(FIRST_PROBE);
-    let nodes = probed.flat_map(|end| me.outline.nodes_around(end));
+    let nodes = probed.map(|end| me.outline.steps()[end].node);
     needs.extend(nodes.map(|what| {
         Need::Node(Asked {
             what,

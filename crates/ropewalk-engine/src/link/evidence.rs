@@ -60,6 +60,20 @@ pub struct Evidence {
 }
 
 impl Evidence {
+    /// What is known from before, all of it as the store has it.
+    pub fn of(
+        facts: HashMap<ExchangeNumber, Option<Arc<Fact>>>,
+        links: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
+        children: HashMap<ExchangeNumber, Vec<ExchangeNumber>>,
+    ) -> Self {
+        Evidence {
+            facts,
+            links,
+            children,
+            ..Evidence::default()
+        }
+    }
+
     /// For each node: who ends there. Asks for all that are missing at once.
     pub fn nodes(&self, nodes: &[NodeHash], as_of: Micros) -> Known<Vec<Option<&KnownNode>>> {
         let asked = nodes.iter().map(|node| Asked { what: *node, as_of });

@@ -1,5 +1,6 @@
 //! Fetching what decisions need, for many at once.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use ropewalk_core::hash::sha256;
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::Block;
 use ropewalk_core::normalise::normalise;
-use ropewalk_store::derived::Links;
+use ropewalk_store::derived::{LinkRow, Links};
 use ropewalk_store::facts::{ExchangeNumber, OwnerId};
 use ropewalk_store::store::{Half, PAGE_MAX, Questions, Selection};
 use ropewalk_store::{Micros, Store};
@@ -24,6 +25,9 @@ use crate::link::outline::Outline;
 
 /// Candidates that a look-up gives, the newest. An opening may be shared by thousands; only the recent ones can matter.
 pub(super) const CANDIDATES_MAX: usize = 64;
+
+/// Exchanges whose children are asked for at once: few enough that a page nearly always holds all of them.
+const PARENTS_MAX: usize = PAGE_MAX / 8;
 
 /// Longest chain that is compared block by block.
 const CHAIN_MAX: usize = 200_000;
@@ -70,7 +74,6 @@ impl<S: Store> Source<'_, S> {
             known.facts.entry(number).or_insert(None);
         }
         self.links(needs, known).await?;
-        self.wanting(needs, known).await?;
         for need in needs {
             match need {
                 Need::Chain(number) => {
@@ -102,12 +105,16 @@ impl<S: Store> Source<'_, S> {
                 Need::Key(key) => questions.keys.push(*key),
                 Need::Spawns(number) => questions.spawns_of.push(*number),
                 Need::SpawnsBetween(first, last) => questions.spawns_between.push((*first, *last)),
+                Need::Wanting(hash) => questions.wanting.push(*hash),
                 _ => {}
             }
         }
-        let asked =
-            questions.nodes.len() + questions.keys.len() + questions.spawns_of.len() + questions.spawns_between.len();
-        if asked == 0 {
+        let asks_nothing = questions.nodes.is_empty()
+            && questions.keys.is_empty()
+            && questions.spawns_of.is_empty()
+            && questions.spawns_between.is_empty()
+            && questions.wanting.is_empty();
+        if asks_nothing {
             return Ok(());
         }
         let answers = self.store.look_up(self.owner, questions.clone(), self.as_of).await?;
@@ -118,6 +125,7 @@ impl<S: Store> Source<'_, S> {
             .extend(questions.spawns_of.into_iter().zip(answers.spawns_of));
         let between = questions.spawns_between.into_iter().zip(answers.spawns_between);
         known.spawns_between.extend(between);
+        known.wanting.extend(questions.wanting.into_iter().zip(answers.wanting));
         Ok(())
     }
 
@@ -153,19 +161,16 @@ impl<S: Store> Source<'_, S> {
         for number in of {
             known.links.entry(number).or_insert(None);
         }
-        for page in parents.chunks(PAGE_MAX) {
+        for page in parents.chunks(PARENTS_MAX) {
             let rows = self.store.links(self.owner, Links::Children(page.to_vec())).await?;
-            let mut children: HashMap<ExchangeNumber, Vec<ExchangeNumber>> = HashMap::new();
-            for row in rows {
-                let linked = Arc::new(Linked::read(&row)?);
-                if let Some(parent) = linked.decision.parent {
-                    children.entry(parent).or_default().push(linked.exchange);
-                }
-                known.links.entry(linked.exchange).or_insert(Some(linked));
+            if rows.len() < PAGE_MAX {
+                add_children(page, &rows, known)?;
+                continue;
             }
+            // Together they have more than a page holds.
             for parent in page {
-                let saved = children.remove(parent).unwrap_or_default();
-                known.children.insert(*parent, known.with_decided(*parent, saved));
+                let rows = self.store.links(self.owner, Links::Children(vec![*parent])).await?;
+                add_children(&[*parent], &rows, known)?;
             }
         }
         Ok(())
@@ -193,35 +198,6 @@ impl<S: Store> Source<'_, S> {
             };
             after = Some((last.at, last.exchange));
         }
-    }
-
-    /// Who waits for a hash: one question for all, sorted out by what each would have asked.
-    async fn wanting(&self, needs: &HashSet<Need>, known: &mut Evidence) -> Result<(), LinkError> {
-        let hashes = needs.iter().filter_map(|need| match need {
-            Need::Wanting(hash) => Some(*hash),
-            _ => None,
-        });
-        let mut hashes: Vec<[u8; 8]> = hashes.collect();
-        if hashes.is_empty() {
-            return Ok(());
-        }
-        hashes.sort_unstable();
-        // Nearly always nobody waits for any of them.
-        let anybody = !self
-            .store
-            .links(self.owner, Links::Wanting(hashes.clone()))
-            .await?
-            .is_empty();
-        for hash in hashes {
-            let waiting = match anybody {
-                true => self.store.links(self.owner, Links::Wanting(vec![hash])).await?,
-                false => Vec::new(),
-            };
-            known
-                .wanting
-                .insert(hash, waiting.iter().map(|row| row.exchange).collect());
-        }
-        Ok(())
     }
 
     /// A request's chain, read from its body.
@@ -258,6 +234,23 @@ impl<S: Store> Source<'_, S> {
         let body = body.unwrap_or_default();
         Ok(sha256(&without_stream(&body)))
     }
+}
+
+fn add_children(parents: &[ExchangeNumber], rows: &[LinkRow], known: &mut Evidence) -> Result<(), LinkError> {
+    let mut children: HashMap<ExchangeNumber, Vec<ExchangeNumber>> = HashMap::new();
+    for row in rows {
+        if let Some(parent) = row.parent {
+            children.entry(parent).or_default().push(row.exchange);
+        }
+        if let Entry::Vacant(place) = known.links.entry(row.exchange) {
+            place.insert(Some(Arc::new(Linked::read(row)?)));
+        }
+    }
+    for parent in parents {
+        let saved = children.remove(parent).unwrap_or_default();
+        known.children.insert(*parent, known.with_decided(*parent, saved));
+    }
+    Ok(())
 }
 
 /// A request's members without `stream`, each as it was written.

@@ -3,17 +3,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ropewalk_store::derived::{LinkRow, LinkState, Links};
+use ropewalk_store::derived::{LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, OwnerId, Position};
 use ropewalk_store::store::{PAGE_MAX, Selection};
 use ropewalk_store::{Micros, Store};
 
 use crate::link::LinkError;
+use crate::link::claims::Watched;
 use crate::link::decide::Settings;
 use crate::link::fact::Fact;
 use crate::link::fetch::Source;
+use crate::link::memory::Memory;
 use crate::link::outline::Outline;
 use crate::link::overlay::Overlay;
+use crate::link::progress::{Claim, Moved, Progress, Standing};
 use crate::link::round::Round;
 
 /// Exchanges that are linked and saved at once.
@@ -21,17 +24,6 @@ const BATCH: usize = 256;
 
 /// How often a save may meet somebody else's before it gives up. Each time the other one got on.
 const CONFLICTS_MAX: usize = 1_000;
-
-/// How many chains of requests are kept for linking; others are read from their bodies.
-const OUTLINES_MAX: usize = 4 * BATCH;
-
-/// What a run of linking did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Progress {
-    pub linked: usize,
-    /// Exchanges that were linked before and now are linked otherwise.
-    pub moved: Vec<ExchangeNumber>,
-}
 
 /// Everything linked again, beside what the store has.
 #[derive(Debug)]
@@ -49,7 +41,8 @@ pub struct Linker<'s, S> {
     owner: OwnerId,
     owner_name: String,
     settings: Settings,
-    outlines: HashMap<ExchangeNumber, Arc<Outline>>,
+    memory: Memory,
+    watched: Watched,
 }
 
 impl<'s, S: Store> Linker<'s, S> {
@@ -59,15 +52,14 @@ impl<'s, S: Store> Linker<'s, S> {
             owner,
             owner_name: owner_name.to_owned(),
             settings,
-            outlines: HashMap::new(),
+            memory: Memory::default(),
+            watched: Watched::default(),
         }
     }
 
     /// Keeps the chain of an exchange that was just recorded, so that its body need not be read again.
-    pub fn remember(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>) {
-        if self.outlines.len() < OUTLINES_MAX {
-            self.outlines.insert(exchange, outline);
-        }
+    pub fn remember(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, bytes: u64) {
+        self.memory.outlines.keep(exchange, outline, bytes);
     }
 
     /// Links everything that was recorded up to now, and again what it changes.
@@ -77,18 +69,37 @@ impl<'s, S: Store> Linker<'s, S> {
         loop {
             let state = self.store.link_state(self.owner).await?;
             if state.linked_to >= state.newest {
-                self.outlines.clear();
-                return Ok(progress);
+                break;
             }
             let (pending, last) = self.pending(state.linked_to).await?;
+            self.memory.trust(state.version);
+            pending.iter().for_each(|fact| self.memory.learn(fact));
             if self.link_all(pending, last, state, &mut progress).await? {
-                self.outlines.clear();
-                return Ok(progress);
+                break;
             }
             conflicts += 1;
             if conflicts == CONFLICTS_MAX {
                 return Err(LinkError::Busy);
             }
+        }
+        if let Some(newest) = self.memory.newest {
+            progress.claims.expired = self.expire_claims(newest).await?;
+        }
+        Ok(progress)
+    }
+
+    /// Claims whose window is over at `now` and that nobody came for, each once. What is linked says the time as well, so this is
+    /// for when nothing comes any more.
+    pub async fn expire_claims(&mut self, now: Micros) -> Result<Vec<Claim>, LinkError> {
+        let source = self.source();
+        self.watched.expire(source, self.settings.claim_window, now).await
+    }
+
+    fn source(&self) -> Source<'s, S> {
+        Source {
+            store: self.store,
+            owner: self.owner,
+            as_of: Micros::MAX,
         }
     }
 
@@ -96,9 +107,12 @@ impl<'s, S: Store> Linker<'s, S> {
     pub async fn try_rebuild(&self, as_of: Micros) -> Result<Rebuilt<'s, S>, LinkError> {
         let overlay = Overlay::new(self.store, as_of);
         let mut again = Linker::new(&overlay, self.owner, &self.owner_name, self.settings);
+        let done = again.catch_up().await?;
         let progress = Progress {
-            linked: again.catch_up().await?.linked,
+            linked: done.linked,
+            methods: done.methods,
             moved: self.differences(&overlay).await?,
+            ..Progress::default()
         };
         Ok(Rebuilt { overlay, progress })
     }
@@ -118,7 +132,7 @@ impl<'s, S: Store> Linker<'s, S> {
     }
 
     /// Exchanges that are linked otherwise in the overlay.
-    async fn differences(&self, overlay: &Overlay<&'s S>) -> Result<Vec<ExchangeNumber>, LinkError> {
+    async fn differences(&self, overlay: &Overlay<&'s S>) -> Result<Vec<Moved>, LinkError> {
         let mut moved = Vec::new();
         let mut after = None;
         loop {
@@ -129,11 +143,15 @@ impl<'s, S: Store> Linker<'s, S> {
             let numbers: Vec<_> = rows.iter().map(|row| row.number).collect();
             let before = self.store.links(self.owner, Links::Of(numbers.clone())).await?;
             let now = overlay.links(self.owner, Links::Of(numbers)).await?;
-            let before: HashMap<_, _> = before.iter().map(|row| (row.exchange, place(row))).collect();
-            let differing = now
-                .iter()
-                .filter(|row| before.get(&row.exchange).is_some_and(|before| *before != place(row)));
-            moved.extend(differing.map(|row| row.exchange));
+            let before: HashMap<_, _> = before.iter().map(|row| (row.exchange, Standing::from(row))).collect();
+            let both = now.iter().filter_map(|row| {
+                Some(Moved {
+                    exchange: row.exchange,
+                    from: *before.get(&row.exchange)?,
+                    to: Standing::from(row),
+                })
+            });
+            moved.extend(both.filter(|both| both.from != both.to));
         }
     }
 
@@ -168,41 +186,41 @@ impl<'s, S: Store> Linker<'s, S> {
         state: LinkState,
         progress: &mut Progress,
     ) -> Result<bool, LinkError> {
-        let source = Source {
-            store: self.store,
-            owner: self.owner,
-            as_of: Micros::MAX,
-        };
+        let source = self.source();
         let batches: Vec<&[Arc<Fact>]> = pending.chunks(BATCH).collect();
         for (version, (index, batch)) in (state.version..).zip(batches.iter().enumerate()) {
-            let mut round = Round::new(source, &self.owner_name, &self.settings);
+            let mut round = Round::new(
+                source,
+                &self.owner_name,
+                &self.settings,
+                std::mem::take(&mut self.memory),
+            );
             for fact in *batch {
-                let outline = match self.outlines.remove(&fact.number()) {
-                    Some(outline) => outline,
-                    None => Arc::new(source.outline(fact).await?),
-                };
-                round.add(fact.clone(), outline);
+                round.add(fact.clone()).await?;
             }
             round.run().await?;
-            let moved = round.moved();
-            let mut changes = round.changes();
+            let (mut done, claims) = round.progress().await?;
+            done.linked = batch.len();
+            let (mut changes, mut memory) = round.finish(version + 1);
             changes.version = version;
             changes.linked_to = if index + 1 == batches.len() {
                 last
             } else {
                 state.linked_to
             };
-            if !self.store.save_links(self.owner, changes).await? {
+            let is_saved = self.store.save_links(self.owner, changes).await?;
+            if !is_saved {
+                memory.forget();
+            }
+            self.memory = memory;
+            if !is_saved {
                 return Ok(false);
             }
-            progress.linked += batch.len();
-            progress.moved.extend(moved);
+            progress.add(done);
+            for (parent, spawn) in claims {
+                self.watched.add(parent, spawn);
+            }
         }
         Ok(true)
     }
-}
-
-/// What people see of a link.
-fn place(row: &LinkRow) -> (ExchangeNumber, ExchangeNumber, ExchangeNumber, Option<ExchangeNumber>) {
-    (row.conversation, row.branch, row.agent, row.parent)
 }

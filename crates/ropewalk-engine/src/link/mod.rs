@@ -8,23 +8,28 @@
 //! Invariants: a decision reads only what precedes the exchange; the result depends on the set of facts, not on their arrival;
 //! no exchange is left without a conversation.
 
+mod claims;
 mod decide;
 pub mod decision;
 pub mod evidence;
 pub mod fact;
 mod fetch;
 mod linker;
+mod memory;
+mod outcome;
 pub mod outline;
 mod overlay;
 mod places;
+pub mod progress;
 mod reach;
 mod round;
 mod rules;
 pub mod settle;
 
 pub use decide::{Settings, decide};
-pub use linker::{Linker, Progress};
+pub use linker::Linker;
 pub use overlay::Overlay;
+pub use progress::Progress;
 
 use ropewalk_store::StoreError;
 

@@ -1,5 +1,6 @@
 //! A request's chain with who said each block: what linking reads of a body.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -7,10 +8,10 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::{Block, Message, Role};
 use ropewalk_core::normalise::normalise;
-use ropewalk_store::facts::Key;
+use ropewalk_store::facts::{Key, KeyKind};
 use ropewalk_wire::RequestBody;
 
-use crate::keys::{anchor_key, summary_key};
+use crate::keys::{anchor_key, id_key, summary_key};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
@@ -61,11 +62,16 @@ impl Outline {
         before.map_or(0, |at| at + 1)
     }
 
+    /// The last node of the question whose answer ends at `end`.
+    pub fn question_of(&self, end: usize) -> Option<NodeHash> {
+        let at = self.answer_start(end).checked_sub(1)?;
+        Some(self.steps[at].node)
+    }
+
     /// The last node of the answer that ends at `end`, and the last one of its question.
     pub fn nodes_around(&self, end: usize) -> Vec<NodeHash> {
-        let question = self.answer_start(end).checked_sub(1);
-        let at = [Some(end), question].into_iter().flatten();
-        at.map(|at| self.steps[at].node).collect()
+        let answer = self.steps[end].node;
+        [Some(answer), self.question_of(end)].into_iter().flatten().collect()
     }
 
     /// The index of a node, from the last.
@@ -91,6 +97,24 @@ impl Outline {
             }
         }
         anchors
+    }
+
+    /// Items that are named in place of what was said, the last first, each as the key of the answer that has it.
+    pub fn references(&self) -> Vec<(usize, Key)> {
+        let mut references = Vec::new();
+        for (first, message) in self.messages.iter().rev() {
+            let blocks: Vec<&Block> = chained(message).collect();
+            let named = blocks
+                .iter()
+                .enumerate()
+                .rev()
+                .filter_map(|(index, block)| match block {
+                    Block::Reference { id } => Some((first + index, id_key(KeyKind::Item, id))),
+                    _ => None,
+                });
+            references.extend(named);
+        }
+        references
     }
 
     /// Characters of the texts in the first `count` steps.
@@ -122,15 +146,24 @@ impl Outline {
         Some(summaries(&normalise(text)))
     }
 
-    /// What the user says first, for people.
+    /// What the user says first, for people; what a client puts in front in the user's name only if there is nothing else.
     pub fn first_user_text(&self) -> Option<String> {
         let users = self.messages.iter().filter(|(_, message)| message.role == Role::User);
         let texts = users.flat_map(|(_, message)| message.blocks.iter().filter_map(text_of));
-        texts
-            .map(|text| normalise(text).into_owned())
-            .find(|text| !text.is_empty())
+        let mut texts = texts.map(normalise).filter(|text| !text.is_empty()).peekable();
+        let first = texts.peek().cloned();
+        let is_context = |text: &str| CLIENT_CONTEXT.iter().any(|start| text.starts_with(start));
+        let said = texts.find(|text| !is_context(text));
+        said.or(first).map(Cow::into_owned)
     }
 }
+
+/// How texts begin by which Codex tells the model where it is.
+const CLIENT_CONTEXT: [&str; 3] = [
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions",
+];
 
 /// How texts begin that continue a conversation from its summary.
 const CONTINUES: [&str; 2] = [

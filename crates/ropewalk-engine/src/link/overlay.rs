@@ -157,16 +157,19 @@ impl Derived {
                     .flat_map(|members| members.range(behind));
                 members.map(|(_, number)| *number).take(limit.min(PAGE_MAX)).collect()
             }
-            Links::Wanting(hashes) => {
-                let waiting = hashes.iter().filter_map(|hash| self.wanted.get(hash)).flatten();
-                let waiting: BTreeSet<_> = waiting.copied().collect();
-                waiting.into_iter().take(PAGE_MAX).collect()
-            }
         };
         found
             .iter()
             .filter_map(|number| self.links.get(number).cloned())
             .collect()
+    }
+
+    fn wanting(&self, hashes: &[[u8; 8]]) -> Vec<Vec<ExchangeNumber>> {
+        let waiting = |hash: &[u8; 8]| {
+            let waiting = self.wanted.get(hash).into_iter().flatten();
+            waiting.copied().take(PAGE_MAX).collect()
+        };
+        hashes.iter().map(waiting).collect()
     }
 
     fn conversations(&self, which: Conversations) -> Vec<ConversationRow> {
@@ -212,8 +215,11 @@ where
         Err(StoreError::ReadOnly)
     }
 
-    async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
-        self.base.look_up(owner, questions, as_of.min(self.as_of)).await
+    /// Facts of the store, and who waits here.
+    async fn look_up(&self, owner: OwnerId, mut questions: Questions, as_of: Micros) -> Result<Answers> {
+        let wanting = self.derived().wanting(&std::mem::take(&mut questions.wanting));
+        let answers = self.base.look_up(owner, questions, as_of.min(self.as_of)).await?;
+        Ok(Answers { wanting, ..answers })
     }
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {

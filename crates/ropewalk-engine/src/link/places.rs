@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use ropewalk_store::Store;
-use ropewalk_store::derived::{ConversationRow, Conversations, LinkKind};
+use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkKind};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::PAGE_MAX;
 
@@ -47,6 +47,8 @@ impl<S: Store> Round<'_, S> {
     /// Places an exchange that had no link: at the end of its conversation if it is the newest there.
     pub(super) async fn place_new(&mut self, subject: &Subject, decision: Decision) -> Result<Change, LinkError> {
         let fact = &subject.fact;
+        // Whoever goes on from an exchange is linked after it.
+        self.known.children.entry(fact.number()).or_default();
         let anchor = self.anchor_of(&decision);
         if let Some(anchor) = &anchor {
             let is_settled = !self.unsettled.contains(&anchor.conversation);
@@ -203,11 +205,13 @@ impl<S: Store> Round<'_, S> {
         let mut titles = HashMap::new();
         for member in members.iter().filter(|member| member.decision.anchor().is_none()) {
             let number = member.fact.number();
-            let outline = match self.subjects.get(&number) {
-                Some(subject) => subject.outline.clone(),
-                None => Arc::new(self.source.outline(&member.fact).await?),
+            // A conversation that began with it has its title.
+            let known = self.conversations.get(&number).and_then(Option::as_ref);
+            let title = match known.map(|known| known.record.title.clone()) {
+                Some(title) => title,
+                None => title(&*self.outline(&member.fact).await?),
             };
-            titles.extend(title(&outline).map(|title| (number, title)));
+            titles.extend(title.map(|title| (number, title)));
         }
         let folded = fold(self.owner_name, &members, &titles);
         for conversation in &conversations {
@@ -216,6 +220,12 @@ impl<S: Store> Round<'_, S> {
                 None => self.source.store.branches(self.source.owner, *conversation).await?,
             };
             self.gone_branches.extend(rows.iter().map(|row| row.first));
+            let is_new = |row: &&BranchRow| matches!(self.before.get(&row.first), Some(None));
+            for row in rows.iter().filter(|row| !is_new(row)) {
+                if let Some(agent) = BranchRecord::read(row)?.agent {
+                    self.agents_before.entry(row.first).or_insert((row.conversation, agent));
+                }
+            }
             self.conversations.insert(*conversation, None);
             self.gone_conversations.insert(*conversation);
         }
@@ -286,14 +296,16 @@ impl<S: Store> Round<'_, S> {
 
     /// The links of a conversation: as saved, with what this round decided.
     async fn links_in(&mut self, conversation: ExchangeNumber) -> Result<Vec<Arc<Linked>>, LinkError> {
+        let mut numbers = self.changed_links.clone();
         for linked in self.source.links_in(conversation, None).await? {
-            self.known
-                .links
-                .entry(linked.exchange)
-                .or_insert(Some(Arc::new(linked)));
+            numbers.insert(linked.exchange);
+            let known = self.known.links.entry(linked.exchange).or_default();
+            known.get_or_insert_with(|| Arc::new(linked));
         }
-        let all = self.known.links.values().flatten();
-        Ok(all
+        let links = numbers
+            .iter()
+            .filter_map(|number| self.known.links.get(number)?.as_ref());
+        Ok(links
             .filter(|linked| linked.conversation == conversation)
             .cloned()
             .collect())

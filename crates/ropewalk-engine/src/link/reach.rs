@@ -12,7 +12,7 @@ use crate::keys::id_key;
 use crate::link::LinkError;
 use crate::link::decision::{Linked, Method, Place};
 use crate::link::evidence::Need;
-use crate::link::fact::{Fact, Sort, Subject};
+use crate::link::fact::{Fact, SKEW, Sort, Subject};
 use crate::link::round::{Change, Round, prefix, unheard};
 
 /// What an exchange with the first key offers to exchanges with the second.
@@ -27,6 +27,20 @@ pub(super) fn needs(fact: &Fact, retry_window: i64) -> Vec<Need> {
     needs.push(Need::Node(repeats(fact, retry_window)));
     needs.extend(wanted_by(fact).map(Need::Wanting));
     needs
+}
+
+/// What has to be known beside it where others are later.
+pub(super) fn needs_of_late(fact: &Fact) -> Option<Need> {
+    same_answer(fact).map(Need::Node)
+}
+
+/// Those that gave the same answer at any time.
+fn same_answer(fact: &Fact) -> Option<Asked<NodeHash>> {
+    let what = fact.row.output_node?;
+    Some(Asked {
+        what,
+        as_of: Micros::MAX,
+    })
 }
 
 /// The keys of those that wait for what this exchange offers.
@@ -53,7 +67,7 @@ fn wanted_by(fact: &Fact) -> impl Iterator<Item = [u8; 8]> + '_ {
     let is_begun = fact.ended().is_some() && fact.row.output_node.is_none();
     let question = is_begun.then(|| prefix(&fact.row.input_node.0));
     let output = fact.row.output_node.iter().map(|node| prefix(&node.0));
-    let said = [KeyKind::Anchor, KeyKind::Summary, KeyKind::Opening]
+    let said = [KeyKind::Anchor, KeyKind::Summary, KeyKind::Opening, KeyKind::Item]
         .into_iter()
         .flat_map(|kind| fact.keys(kind));
     output.chain(question).chain(said.map(|key| prefix(&key.hash)))
@@ -78,7 +92,7 @@ impl<S: Store> Round<'_, S> {
             .flatten();
         let waiting: BTreeSet<ExchangeNumber> = offers.copied().chain(wanting.copied()).collect();
         again.extend(self.hearing(fact, waiting).await?);
-        if fact.row.at <= self.newest {
+        if Some(fact.row.at) <= self.newest {
             again.extend(self.torn_between(fact).await?);
         }
         if change != Change::Ended {
@@ -93,12 +107,8 @@ impl<S: Store> Round<'_, S> {
 
     /// Those that hang on an equal answer of another exchange, and may be closer to this one.
     async fn torn_between(&mut self, fact: &Fact) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        let Some(what) = fact.row.output_node else {
+        let Some(asked) = same_answer(fact) else {
             return Ok(BTreeSet::new());
-        };
-        let asked = Asked {
-            what,
-            as_of: Micros::MAX,
         };
         self.fetch(HashSet::from([Need::Node(asked)])).await?;
         let node = self.known.nodes.get(&asked).and_then(Option::as_ref);
@@ -136,7 +146,9 @@ impl<S: Store> Round<'_, S> {
         let sharing = shared.iter().filter_map(|hash| self.known.wanting.get(hash)).flatten();
         let sharing: BTreeSet<ExchangeNumber> = sharing.copied().collect();
         let mut reached = self.later(fact, sharing).await?;
-        if let Some(session) = fact.session().filter(|_| linked.decision.parent.is_none()) {
+        // Also where it has a parent now: as long as it had none, others of its session may have hung on to it.
+        let may_begin = linked.decision.parent.is_none() || change == Change::Moved;
+        if let Some(session) = fact.session().filter(|_| may_begin) {
             reached.extend(self.of_session(fact, session).await?);
         }
         let is_child = linked.decision.place == Place::Child;
@@ -209,6 +221,9 @@ impl<S: Store> Round<'_, S> {
         fact: &Fact,
         numbers: BTreeSet<ExchangeNumber>,
     ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        if Some(fact.row.at) > self.newest {
+            return Ok(BTreeSet::new());
+        }
         self.linked_that(numbers, |other| fact.is_before(other)).await
     }
 
@@ -218,6 +233,9 @@ impl<S: Store> Round<'_, S> {
         fact: &Fact,
         numbers: BTreeSet<ExchangeNumber>,
     ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
+        if Some(Micros(fact.row.at.0.saturating_sub(SKEW))) > self.newest {
+            return Ok(BTreeSet::new());
+        }
         self.linked_that(numbers, |other| other.horizon() >= fact.row.at).await
     }
 

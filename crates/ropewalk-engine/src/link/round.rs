@@ -17,10 +17,11 @@ use crate::link::decision::{Decision, Linked, Method};
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fact::{Fact, Subject};
 use crate::link::fetch::Source;
+use crate::link::memory::{Memory, Outlines};
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
 use crate::link::reach;
-use crate::link::settle::conversation_row;
+use crate::link::settle::{AgentRecord, conversation_row};
 
 /// Rounds of fetching for the whole batch before its exchanges are decided one by one.
 const PREFETCH_ROUNDS: usize = 4;
@@ -54,8 +55,13 @@ pub(super) struct Round<'r, S> {
     /// Conversations that have to be folded as a whole.
     pub(super) unsettled: BTreeSet<ExchangeNumber>,
     pub(super) wanted: Vec<([u8; 8], ExchangeNumber)>,
-    /// When the newest request was made that is linked. What is later reaches nobody by its time.
-    pub(super) newest: Micros,
+    /// When the newest request was made that is linked, if any is. What is later reaches nobody by its time.
+    pub(super) newest: Option<Micros>,
+    pub(super) outlines: Outlines,
+    /// Turns whose answers are counted for the first time.
+    pub(super) answered: BTreeSet<ExchangeNumber>,
+    /// Agents as they were, of conversations that were folded.
+    pub(super) agents_before: HashMap<ExchangeNumber, (ExchangeNumber, AgentRecord)>,
 }
 
 /// What a decision was about.
@@ -70,18 +76,18 @@ pub(super) enum Change {
 }
 
 impl<'r, S: Store> Round<'r, S> {
-    pub(super) fn new(source: Source<'r, S>, owner_name: &'r str, settings: &'r Settings) -> Self {
+    pub(super) fn new(source: Source<'r, S>, owner_name: &'r str, settings: &'r Settings, memory: Memory) -> Self {
         Round {
             source,
             owner_name,
             settings,
-            known: Evidence::default(),
+            known: Evidence::of(memory.facts, memory.links, memory.children),
             subjects: HashMap::new(),
             queue: BTreeSet::new(),
             decided: HashMap::new(),
             before: HashMap::new(),
-            conversations: HashMap::new(),
-            branches: HashMap::new(),
+            conversations: memory.conversations,
+            branches: memory.branches,
             changed_links: HashSet::new(),
             changed_conversations: HashSet::new(),
             changed_branches: HashSet::new(),
@@ -89,20 +95,37 @@ impl<'r, S: Store> Round<'r, S> {
             gone_conversations: HashSet::new(),
             unsettled: BTreeSet::new(),
             wanted: Vec::new(),
-            newest: Micros(i64::MIN),
+            newest: memory.newest,
+            outlines: memory.outlines,
+            answered: BTreeSet::new(),
+            agents_before: HashMap::new(),
         }
     }
 
-    pub(super) fn add(&mut self, fact: Arc<Fact>, outline: Arc<Outline>) {
+    pub(super) async fn add(&mut self, fact: Arc<Fact>) -> Result<(), LinkError> {
+        let outline = self.outline(&fact).await?;
         self.known.facts.insert(fact.number(), Some(fact.clone()));
         self.queue.insert(order_key(&fact));
         self.subjects.insert(fact.number(), Subject { fact, outline });
+        Ok(())
+    }
+
+    pub(super) async fn outline(&mut self, fact: &Fact) -> Result<Arc<Outline>, LinkError> {
+        if let Some(outline) = self.outlines.get(fact.number()) {
+            return Ok(outline);
+        }
+        let outline = Arc::new(self.source.outline(fact).await?);
+        self.outlines
+            .keep(fact.number(), outline.clone(), fact.row.request_length);
+        Ok(outline)
     }
 
     pub(super) async fn run(&mut self) -> Result<(), LinkError> {
-        let newest = Conversations::Newest { before: None, limit: 1 };
-        let newest = self.source.store.conversations(self.source.owner, newest).await?;
-        self.newest = newest.first().map_or(self.newest, |row| row.last_at);
+        if self.newest.is_none() {
+            let newest = Conversations::Newest { before: None, limit: 1 };
+            let newest = self.source.store.conversations(self.source.owner, newest).await?;
+            self.newest = newest.first().map(|row| row.last_at);
+        }
         self.prefetch().await?;
         while let Some((.., number)) = self.queue.pop_first() {
             self.decide_with_those_before(number).await?;
@@ -117,6 +140,9 @@ impl<'r, S: Store> Round<'r, S> {
         for subject in self.subjects.values() {
             first.extend(first_needs(subject));
             first.extend(reach::needs(&subject.fact, self.settings.retry_window));
+            if Some(subject.fact.row.at) <= self.newest {
+                first.extend(reach::needs_of_late(&subject.fact));
+            }
         }
         self.source.fetch(&first, &mut self.known).await?;
         for _ in 0..PREFETCH_ROUNDS {
@@ -137,7 +163,8 @@ impl<'r, S: Store> Round<'r, S> {
             self.source.fetch(&needs, &mut self.known).await?;
         }
         let links = self.known.links.values().flatten();
-        let roots: BTreeSet<ExchangeNumber> = links.map(|linked| linked.conversation).collect();
+        let roots = links.map(|linked| linked.conversation);
+        let roots: BTreeSet<ExchangeNumber> = roots.filter(|root| !self.conversations.contains_key(root)).collect();
         self.load_conversations(roots.into_iter().collect()).await
     }
 
@@ -189,7 +216,7 @@ impl<'r, S: Store> Round<'r, S> {
         let needs = HashSet::from([Need::Fact(number), Need::Link(number)]);
         self.source.fetch(&needs, &mut self.known).await?;
         if let Some(Some(fact)) = self.known.facts.get(&number).cloned() {
-            let outline = Arc::new(self.source.outline(&fact).await?);
+            let outline = self.outline(&fact).await?;
             self.subjects.insert(number, Subject { fact, outline });
         }
         Ok(())
@@ -221,6 +248,10 @@ impl<'r, S: Store> Round<'r, S> {
         if !is_same {
             self.want(subject, &decision);
         }
+        let was_answered = before.as_ref().is_some_and(|before| before.decision.is_counted);
+        if subject.fact.is_turn() && subject.fact.ended().is_some() && !was_answered {
+            self.answered.insert(number);
+        }
         let change = match before {
             Some(before) if is_same => {
                 self.count_answer(subject, &before).await?;
@@ -233,7 +264,7 @@ impl<'r, S: Store> Round<'r, S> {
             }
         };
         self.reach(subject, change).await?;
-        self.newest = self.newest.max(subject.fact.row.at);
+        self.newest = self.newest.max(Some(subject.fact.row.at));
         Ok(())
     }
 
@@ -252,23 +283,23 @@ impl<'r, S: Store> Round<'r, S> {
         self.wanted.extend(wanted.into_iter().map(|hash| (hash, number)));
     }
 
-    /// Exchanges that were linked before this round and now are linked otherwise.
-    pub(super) fn moved(&self) -> Vec<ExchangeNumber> {
-        let moved = self.before.iter().filter(|(number, before)| {
-            let now = self.known.links.get(number).and_then(Option::as_ref);
-            before.as_ref().is_some_and(|before| {
-                now.is_none_or(|now| {
-                    (now.conversation, now.branch, now.agent, now.decision.parent)
-                        != (before.conversation, before.branch, before.agent, before.decision.parent)
-                })
-            })
-        });
-        let mut moved: Vec<_> = moved.map(|(number, _)| *number).collect();
-        moved.sort_unstable();
-        moved
+    /// What to save, and what to remember once it is saved as that version.
+    pub(super) fn finish(self, version: u64) -> (LinkChanges, Memory) {
+        let changes = self.changes();
+        let memory = Memory {
+            version,
+            facts: self.known.facts,
+            links: self.known.links,
+            children: self.known.children,
+            conversations: self.conversations,
+            branches: self.branches,
+            newest: self.newest,
+            outlines: self.outlines,
+        };
+        (changes, memory.bounded())
     }
 
-    pub(super) fn changes(self) -> LinkChanges {
+    fn changes(&self) -> LinkChanges {
         let links = self
             .changed_links
             .iter()
@@ -292,7 +323,7 @@ impl<'r, S: Store> Round<'r, S> {
             branches: branches.cloned().collect(),
             gone_branches: self.gone_branches.iter().copied().collect(),
             gone_conversations: self.gone_conversations.iter().copied().collect(),
-            wanted: self.wanted,
+            wanted: self.wanted.clone(),
             ..LinkChanges::default()
         }
     }
@@ -311,6 +342,13 @@ pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
         .flat_map(|at| outline.nodes_around(at))
         .map(|node| prefix(&node.0))
         .collect();
+    let named_up_to = match decision.method {
+        Method::Reference => decision.shared as usize,
+        _ => 0,
+    };
+    let references = outline.references().into_iter();
+    let references = references.filter(|(at, _)| *at >= named_up_to).take(WANTED_MAX);
+    unheard.extend(references.map(|(_, key)| prefix(&key.hash)));
     if !unheard.is_empty() {
         let anchors = outline.anchors(from).into_iter().take(WANTED_MAX);
         unheard.extend(anchors.map(|(_, key)| prefix(&key.hash)));

@@ -9,6 +9,7 @@ use ropewalk_store::facts::{ExchangeNumber, HashKind};
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
 
+use crate::detail::Kept;
 use crate::link::decision::Linked;
 use crate::view::directory::Directory;
 use crate::view::reason::reason;
@@ -186,6 +187,7 @@ impl<S: Store> View<'_, S> {
     fn bare(&self, row: &ExchangeRow) -> ExchangeView {
         let hash = |kind| hash_of(row, kind);
         let ended = row.ended_at.filter(|_| row.response_sha256.is_some());
+        let detail = Kept::of(row);
         ExchangeView {
             v: 1,
             id: row.id.clone(),
@@ -224,11 +226,10 @@ impl<S: Store> View<'_, S> {
             usage: UsageView::of(row.usage.as_ref()),
             cost_usd: row.cost_nano_usd.map(usd),
             latency_ms: ended.map(|ended| (ended.0 - row.at.0) / 1_000),
-            // Recorders do not tell it yet.
-            first_byte_ms: None,
+            first_byte_ms: detail.first_byte_ms,
             reuse: "none",
             rules_version: row.rules_version,
-            redactions: 0,
+            redactions: detail.redactions,
             request_sha256: hex::encode(row.request_sha256),
             response_sha256: row.response_sha256.map(hex::encode),
         }

@@ -38,7 +38,7 @@ async fn conversations_are_found_with_hints_and_without() {
         eprintln!("{mode:?}\n{score}");
         assert_eq!(score.missing, 0);
         assert_eq!(score.false_merges, 0, "{:?}", score.false_merge_examples);
-        assert_eq!(score.over_splits, 0, "{:?}", score.split_off_examples);
+        assert_eq!(score.over_splits, 0, "{:?}", score.split_off_ids);
         let agents: Vec<_> = score
             .by_cause
             .iter()

@@ -30,7 +30,7 @@ async fn recorded(exchanges: &[Said], at_once: usize) -> BTreeMap<String, Placed
     live
 }
 
-async fn link(exchanges: &[Said]) -> BTreeMap<String, Placed> {
+pub(crate) async fn link(exchanges: &[Said]) -> BTreeMap<String, Placed> {
     let expected = recorded(exchanges, exchanges.len()).await;
     let mut backwards = exchanges.to_vec();
     backwards.reverse();
@@ -47,14 +47,14 @@ async fn link(exchanges: &[Said]) -> BTreeMap<String, Placed> {
     expected
 }
 
-fn are_together(placed: &BTreeMap<String, Placed>, ids: &[&str]) {
+pub(crate) fn are_together(placed: &BTreeMap<String, Placed>, ids: &[&str]) {
     let first = &placed[ids[0]].conversation;
     for id in ids {
         assert_eq!(&placed[*id].conversation, first, "{id}: {:?}", placed[*id]);
     }
 }
 
-fn are_apart(placed: &BTreeMap<String, Placed>, a: &str, b: &str) {
+pub(crate) fn are_apart(placed: &BTreeMap<String, Placed>, a: &str, b: &str) {
     assert_ne!(placed[a].conversation, placed[b].conversation, "{a} and {b}");
 }
 
@@ -189,7 +189,7 @@ async fn two_branches_within_one_second_have_two_names() {
     assert_eq!(shown, ["branch_20270115080010", "branch_20270115080010_2", "main"]);
 }
 
-fn compacted(summary: &str) -> String {
+pub(crate) fn compacted(summary: &str) -> String {
     format!(
         "This session is being continued from a previous conversation that ran out of context. The conversation is \
          summarized below:\n{summary}\nPlease continue the conversation from where we left it off."

@@ -7,11 +7,13 @@
 )]
 
 mod arrival;
+mod clocks;
 mod generated;
 mod hard_cases;
 mod keys;
 mod linking;
 mod long;
 mod prepare;
+mod progress;
 mod recorded;
 mod said;

@@ -6,7 +6,7 @@ use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::hash::sha256;
 use ropewalk_core::model::ChainStart;
 use ropewalk_engine::prepare::KIND_OPAQUE;
-use ropewalk_engine::{RawExchange, prepare};
+use ropewalk_engine::{RawExchange, Witness, prepare};
 use ropewalk_store::facts::{Spawn, Status, TextSource};
 use ropewalk_store::{Micros, NewExchange};
 
@@ -24,6 +24,7 @@ pub(crate) fn raw(path: &str, request: &str, response: Option<(u16, &str)>) -> R
         response_headers: Vec::new(),
         response_body: response.map(|(_, body)| Bytes::copy_from_slice(body.as_bytes())),
         cut_off: false,
+        witness: Witness::default(),
         provenance: None,
     }
 }

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::hash::PartHash;
 use ropewalk_core::recipe::join;
-use ropewalk_engine::{RawExchange, prepare};
+use ropewalk_engine::{RawExchange, Witness, prepare};
 use ropewalk_store::Micros;
 use ropewalk_store::NewExchange;
 use ropewalk_store::facts::{Body, Status};
@@ -35,6 +35,7 @@ pub(crate) fn raw(captured: &CapturedExchange) -> RawExchange {
         response_headers: pairs(&captured.response_headers),
         response_body: has_response.then(|| Bytes::from(captured.response_body.clone())),
         cut_off: captured.cut_off,
+        witness: Witness::default(),
         provenance: None,
     }
 }

@@ -1,7 +1,7 @@
 //! Exchanges in a few words, for tests of linking: Anthropic's format, with and without a session.
 
 use bytes::Bytes;
-use ropewalk_engine::RawExchange;
+use ropewalk_engine::{RawExchange, Witness};
 use ropewalk_store::Micros;
 use serde_json::{Value, json};
 
@@ -154,6 +154,7 @@ impl Said {
             response_headers: vec![("content-type".to_owned(), content_type.to_owned())],
             response_body: response.map(Bytes::from),
             cut_off,
+            witness: Witness::default(),
             provenance: None,
         }
     }

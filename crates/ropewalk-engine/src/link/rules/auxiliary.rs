@@ -11,7 +11,7 @@ use crate::link::decision::{Decision, Method, Place};
 use crate::link::evidence::Known;
 use crate::link::fact::Fact;
 
-/// How long before its conversation's first turn a helper call may come, in microseconds.
+/// How long before its conversation's first turn a helper call may come, and how long after it may quote it, in microseconds.
 const EARLY_MAX: i64 = 3_600_000_000;
 
 /// Shortest quote that tells a conversation from others. Many begin with the same few words.
@@ -72,13 +72,17 @@ impl Case<'_> {
         if chars < QUOTE_CHARS_MIN {
             return Ok(None);
         }
+        // A title may be asked for before the first turn is: the conversation that is meant may begin just now, and then tells that
+        // another one with these words is not.
         let found = self.known.keys(me.keys(KeyKind::Opening), me.horizon())?;
-        let facts = self.before_me(found.into_iter().flatten().copied())?;
-        let mut fitting = facts
-            .into_iter()
-            .filter(|fact| fact.is_turn() && !me.is_of_other_session(fact));
+        let facts = self.known.facts(found.into_iter().flatten().copied())?;
+        let mut fitting = facts.into_iter().filter(|fact| {
+            let is_other = fact.number() != me.number() && fact.row.at <= me.horizon();
+            is_other && fact.is_turn() && !me.is_of_other_session(fact)
+        });
         // What several conversations begin with tells nothing.
         let (only, another) = (fitting.next(), fitting.next());
-        Ok(only.filter(|_| another.is_none()))
+        let is_near = |fact: &Fact| me.row.at.0.saturating_sub(fact.row.at.0) <= EARLY_MAX;
+        Ok(only.filter(|only| another.is_none() && is_near(only)))
     }
 }

@@ -31,8 +31,11 @@ impl Case<'_> {
         let Some(summaries) = self.me.outline.continues() else {
             return Ok(None);
         };
-        let found = self.known.keys(summaries, me.row.at)?;
-        let facts = self.before_me(found.into_iter().flatten().copied())?;
+        // A summary that it begins with was heard, whatever the clocks say.
+        let found = self.known.keys(summaries, me.horizon())?;
+        let mut facts = self.known.facts(found.into_iter().flatten().copied())?;
+        facts.retain(|fact| self.is_heard(fact));
+        facts.sort_by(|a, b| b.order().cmp(&a.order()));
         let same_session = facts.iter().find(|fact| me.is_of_same_session(fact));
         let any = facts.first().filter(|fact| !me.is_of_other_session(fact));
         Ok(same_session.or(any).map(|fact| fact.number()))

@@ -30,16 +30,39 @@ impl Case<'_> {
             kind: KeyKind::Item,
             hash: key.hash,
         });
-        let named = self.known.keys(items, me.horizon())?;
+        if let Some(parent) = self.answer_with(items)? {
+            let mut decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
+            let references = self.me.outline.references();
+            decision.shared = references.first().map_or(0, |(at, _)| *at as u32 + 1);
+            return Ok(decision.into());
+        }
+        // The last one that it names was not recorded. One before it may have been.
+        let references = self.me.outline.references();
+        let (mut from, mut count) = (1, FIRST_PROBE);
+        while from < references.len() {
+            let probed = &references[from..references.len().min(from + count)];
+            self.known
+                .keys(probed.iter().map(|(_, key)| *key), me.horizon())
+                .map(drop)?;
+            for (at, key) in probed {
+                if let Some(parent) = self.answer_with([*key])? {
+                    let mut decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
+                    decision.shared = *at as u32 + 1;
+                    return Ok(decision.into());
+                }
+            }
+            from += count;
+            count *= 2;
+        }
+        Ok(Found::nothing())
+    }
+
+    /// The answer with one of these items that was heard. The last one contains those before it.
+    fn answer_with(&self, items: impl IntoIterator<Item = Key>) -> Known<Option<&Arc<Fact>>> {
+        let named = self.known.keys(items, self.me.fact.horizon())?;
         let facts = self.known.facts(named.into_iter().flatten().copied())?;
-        let mut fitting: Vec<_> = facts.into_iter().filter(|fact| self.is_heard(fact)).collect();
-        // The last answer that is named contains the ones before it.
-        fitting.sort_by(|a, b| (b.row.depth, b.order()).cmp(&(a.row.depth, a.order())));
-        let Some(parent) = fitting.first() else {
-            return Ok(Found::nothing());
-        };
-        let decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
-        Ok(decision.into())
+        let fitting = facts.into_iter().filter(|fact| self.is_heard(fact));
+        Ok(fitting.max_by(|a, b| (a.row.depth, a.order()).cmp(&(b.row.depth, b.order()))))
     }
 
     /// The deepest recorded answer on the chain. From its end, since most requests only add to the last answer.
@@ -84,16 +107,14 @@ impl Case<'_> {
 
     /// Asks for the nodes of several ends in one go.
     fn probe(&self, ends: &[usize]) -> Known<()> {
-        let nodes: Vec<NodeHash> = ends.iter().flat_map(|end| self.me.outline.nodes_around(*end)).collect();
+        let nodes: Vec<NodeHash> = ends.iter().map(|end| self.me.outline.steps()[*end].node).collect();
         self.known.nodes(&nodes, self.me.fact.horizon()).map(drop)
     }
 
     /// Who may have given the answer that ends there: whole, else its beginning.
     fn answers_ending_at(&self, end: usize, rejected: &mut Vec<(ExchangeNumber, Why)>) -> Known<Option<Answered<'_>>> {
         let steps = self.me.outline.steps();
-        let nodes = self
-            .known
-            .nodes(&self.me.outline.nodes_around(end), self.me.fact.horizon())?;
+        let nodes = self.known.nodes(&[steps[end].node], self.me.fact.horizon())?;
         let Some(answer) = nodes[0] else { return Ok(None) };
         let mut whole = Vec::new();
         for fact in self.known.facts(answer.as_output.iter().copied())? {
@@ -114,12 +135,12 @@ impl Case<'_> {
         if !whole.is_empty() {
             return Ok(Some((Method::Prefix, whole)));
         }
-        let begun = self.answers_begun(end, answer, nodes.get(1).copied().flatten())?;
+        let begun = self.answers_begun(end, answer)?;
         Ok((!begun.is_empty()).then_some((Method::Partial, begun)))
     }
 
     /// Answers of which only the beginning is in the history: some of the blocks, or a part of the text.
-    fn answers_begun(&self, end: usize, answer: &KnownNode, question: Option<&KnownNode>) -> Known<Vec<&Arc<Fact>>> {
+    fn answers_begun(&self, end: usize, answer: &KnownNode) -> Known<Vec<&Arc<Fact>>> {
         let first = self.known.facts([answer.first])?;
         let by_block = first.into_iter().filter(|fact| {
             let is_in_answer = fact.row.depth as usize <= end && fact.number() != self.me.number();
@@ -133,7 +154,10 @@ impl Case<'_> {
         let Some(text) = self.me.outline.answer_text(start).filter(|_| start == end) else {
             return Ok(begun);
         };
-        let asked = question.into_iter().flat_map(|node| node.as_input.iter().copied());
+        let question = self.me.outline.question_of(end);
+        let question = self.known.nodes(question.as_slice(), self.me.fact.horizon())?;
+        let asked = question.into_iter().flatten();
+        let asked = asked.flat_map(|node| node.as_input.iter().copied());
         for fact in self.known.facts(asked)? {
             let is_heard = fact.number() != self.me.number() && self.is_heard(fact);
             if is_heard && self.allows(fact).is_ok() && self.known.answer(fact.number())?.starts_with(&*text) {
@@ -144,7 +168,7 @@ impl Case<'_> {
     }
 
     /// Whether an answer on the chain can have been heard: it had ended by then, as far as clocks can tell.
-    fn is_heard(&self, fact: &Fact) -> bool {
+    pub(super) fn is_heard(&self, fact: &Fact) -> bool {
         let me = &self.me.fact;
         let had_ended = fact.ended().is_some_and(|ended| ended <= me.horizon());
         // What helper calls say is not said in the conversation; a token count ends where its request does.

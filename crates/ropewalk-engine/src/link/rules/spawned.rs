@@ -22,8 +22,26 @@ struct Expected<'c> {
     spawn: &'c Spawn,
 }
 
-/// Calls that still wait, and whose calls do not, with the reason.
-type Open<'c> = (Vec<Expected<'c>>, Vec<(ExchangeNumber, Why)>);
+/// Calls that may have started this exchange, and whose calls cannot have, with the reason.
+#[derive(Default)]
+struct Open<'c> {
+    waiting: Vec<Expected<'c>>,
+    /// Their results came just now: clocks may say so although the child was first.
+    just_closed: Vec<Expected<'c>>,
+    rejected: Vec<(ExchangeNumber, Why)>,
+}
+
+impl<'c> Open<'c> {
+    /// Those that wait; where none does, those that are just closed.
+    fn into_candidates(mut self) -> (Vec<Expected<'c>>, Vec<(ExchangeNumber, Why)>) {
+        if self.waiting.is_empty() {
+            return (self.just_closed, self.rejected);
+        }
+        let closed = self.just_closed.iter().map(|call| (call.parent.number(), Why::Closed));
+        self.rejected.extend(closed);
+        (self.waiting, self.rejected)
+    }
+}
 
 impl Case<'_> {
     /// The first exchange of an agent, thread or session whose client says that somebody started it.
@@ -33,7 +51,7 @@ impl Case<'_> {
         if !is_agent || self.has_own_history()? {
             return Ok(Found::nothing());
         }
-        let expected = self.expected_with_my_prompt()?.0;
+        let (expected, _) = self.expected_with_my_prompt()?.into_candidates();
         if let Some(expected) = self.oldest(expected.into_iter().filter(|one| self.may_be_my_parent(one.parent))) {
             return Ok(self.child(Method::Header, &expected).into());
         }
@@ -44,7 +62,7 @@ impl Case<'_> {
             let open = spawns.iter().map(|spawn| Expected { parent, spawn });
             calls.extend(open);
         }
-        let (open, _) = self.open(calls)?;
+        let (open, _) = self.open(calls)?.into_candidates();
         if let Some(expected) = self.oldest(open.into_iter()) {
             return Ok(self.child(Method::Header, &expected).into());
         }
@@ -126,7 +144,7 @@ impl Case<'_> {
 
     /// Its first words are the prompt of a call that still waits for its child.
     pub(in crate::link) fn spawned(&self) -> Known<Found> {
-        let (expected, rejected) = self.expected_with_my_prompt()?;
+        let (expected, rejected) = self.expected_with_my_prompt()?.into_candidates();
         let mut found = Found {
             decision: None,
             rejected,
@@ -139,7 +157,7 @@ impl Case<'_> {
 
     /// Whether a call waits for exactly this prompt.
     pub(super) fn expects_me(&self) -> Known<bool> {
-        Ok(!self.expected_with_my_prompt()?.0.is_empty())
+        Ok(!self.expected_with_my_prompt()?.waiting.is_empty())
     }
 
     fn expected_with_my_prompt(&self) -> Known<Open<'_>> {
@@ -169,26 +187,21 @@ impl Case<'_> {
         self.open(waiting)
     }
 
-    /// Calls whose child has not come and whose result has not either, and the others with the reason. Where all results
-    /// have come, those that came just now: clocks may say so although the child was first.
+    /// Calls whose child has not come and whose result has not either, and the others with the reason.
     fn open<'e>(&self, calls: Vec<Expected<'e>>) -> Known<Open<'e>> {
-        let (mut open, mut just_closed, mut rejected) = (Vec::new(), Vec::new(), Vec::new());
+        let mut open = Open::default();
         for call in calls {
             if self.is_taken(&call)? {
-                rejected.push((call.parent.number(), Why::Taken));
+                open.rejected.push((call.parent.number(), Why::Taken));
                 continue;
             }
             match self.closed_at(&call)? {
-                None => open.push(call),
-                Some(at) if at.0.saturating_add(SKEW) >= self.me.fact.row.at.0 => just_closed.push(call),
-                Some(_) => rejected.push((call.parent.number(), Why::Closed)),
+                None => open.waiting.push(call),
+                Some(at) if at.0.saturating_add(SKEW) >= self.me.fact.row.at.0 => open.just_closed.push(call),
+                Some(_) => open.rejected.push((call.parent.number(), Why::Closed)),
             }
         }
-        if open.is_empty() {
-            return Ok((just_closed, rejected));
-        }
-        rejected.extend(just_closed.iter().map(|call| (call.parent.number(), Why::Closed)));
-        Ok((open, rejected))
+        Ok(open)
     }
 
     fn is_taken(&self, call: &Expected<'_>) -> Known<bool> {
@@ -251,7 +264,7 @@ impl Case<'_> {
             calls.extend(theirs.map(|(_, spawn)| Expected { parent, spawn }));
         }
         calls.retain(|call| self.may_be_my_parent(call.parent));
-        let (open, rejected) = self.open(calls)?;
+        let (open, rejected) = self.open(calls)?.into_candidates();
         let mut found = Found {
             decision: None,
             rejected,
