@@ -1,0 +1,146 @@
+//! What the recording side counts about itself, for `/metrics` and `/healthz`.
+//!
+//! Plain numbers that everybody may read at any time; nothing here decides anything.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Upper ends of the buckets that waits and batches are counted in, in microseconds. The last one has no end.
+pub const BUCKETS_US: [u64; 12] = [
+    50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 1_000_000,
+];
+
+/// How often something took how long.
+#[derive(Debug, Default)]
+pub struct Histogram {
+    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+    sum_us: AtomicU64,
+}
+
+/// A histogram as it was.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Times {
+    /// One for each of [`BUCKETS_US`], not added up, and one for everything above.
+    pub buckets: [u64; BUCKETS_US.len() + 1],
+    pub sum_us: u64,
+}
+
+impl Histogram {
+    /// Counts a time that `count` things took.
+    pub fn add(&self, time: Duration, count: u64) {
+        let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+        let bucket = BUCKETS_US.partition_point(|end| *end < us);
+        self.buckets[bucket].fetch_add(count, Ordering::Relaxed);
+        self.sum_us.fetch_add(us.saturating_mul(count), Ordering::Relaxed);
+    }
+
+    pub fn times(&self) -> Times {
+        Times {
+            buckets: std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed)),
+            sum_us: self.sum_us.load(Ordering::Relaxed),
+        }
+    }
+}
+
+impl Times {
+    pub fn count(&self) -> u64 {
+        self.buckets.iter().sum()
+    }
+}
+
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Records in the journal since the start.
+    pub records: AtomicU64,
+    /// What the journal's segments hold now.
+    pub journal_bytes: AtomicU64,
+    /// Exchanges, and bytes of them, that the journal had no room for.
+    pub gap_exchanges: AtomicU64,
+    pub gap_bytes: AtomicU64,
+    /// Exchanges that were released before the journal had them.
+    pub unacknowledged: AtomicU64,
+    pub write_failures: AtomicU64,
+    pub sync_failures: AtomicU64,
+    /// Records that were damaged when they were read, and segments whose end was missing.
+    pub bad_records: AtomicU64,
+    pub torn_tails: AtomicU64,
+    /// How long exchanges waited for the journal.
+    pub hold: Histogram,
+    /// How long the store took for a batch.
+    pub batch: Histogram,
+    /// Batches that the store did not take, since the last one that it did. Zero is healthy.
+    pub store_failures: AtomicU64,
+    /// Exchanges that the store would never take.
+    pub rejected: AtomicU64,
+    /// Texts that search does not find yet, and for how long there have been some, in milliseconds.
+    pub search_waiting: AtomicU64,
+    pub search_lag_ms: AtomicU64,
+    /// Exchanges that began and did not end, as far as they were read from the journal.
+    pub open_exchanges: AtomicU64,
+    by_label: Mutex<ByLabel>,
+}
+
+/// What is counted by what it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ByLabel {
+    /// Recorded exchanges by provider, kind and status.
+    pub exchanges: BTreeMap<(String, String, &'static str), u64>,
+    /// Links by method.
+    pub links: BTreeMap<&'static str, u64>,
+    /// Expected agents: created, matched, expired.
+    pub claims: BTreeMap<&'static str, u64>,
+}
+
+/// All of it at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    pub records: u64,
+    pub journal_bytes: u64,
+    pub gap_exchanges: u64,
+    pub gap_bytes: u64,
+    pub unacknowledged: u64,
+    pub write_failures: u64,
+    pub sync_failures: u64,
+    pub bad_records: u64,
+    pub torn_tails: u64,
+    pub hold: Times,
+    pub batch: Times,
+    pub store_failures: u64,
+    pub rejected: u64,
+    pub search_waiting: u64,
+    pub search_lag_ms: u64,
+    pub open_exchanges: u64,
+    pub by_label: ByLabel,
+}
+
+impl Counters {
+    pub fn snapshot(&self) -> Snapshot {
+        let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        Snapshot {
+            records: of(&self.records),
+            journal_bytes: of(&self.journal_bytes),
+            gap_exchanges: of(&self.gap_exchanges),
+            gap_bytes: of(&self.gap_bytes),
+            unacknowledged: of(&self.unacknowledged),
+            write_failures: of(&self.write_failures),
+            sync_failures: of(&self.sync_failures),
+            bad_records: of(&self.bad_records),
+            torn_tails: of(&self.torn_tails),
+            hold: self.hold.times(),
+            batch: self.batch.times(),
+            store_failures: of(&self.store_failures),
+            rejected: of(&self.rejected),
+            search_waiting: of(&self.search_waiting),
+            search_lag_ms: of(&self.search_lag_ms),
+            open_exchanges: of(&self.open_exchanges),
+            by_label: self.by_label().clone(),
+        }
+    }
+
+    pub(crate) fn by_label(&self) -> MutexGuard<'_, ByLabel> {
+        // Nobody panics while holding it.
+        self.by_label.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

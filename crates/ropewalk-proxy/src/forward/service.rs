@@ -1,0 +1,324 @@
+//! The way of one request, from its head to the answer's.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
+use http_body::Body as _;
+use hyper::body::Incoming;
+use ropewalk_wire::provider::{Endpoint, Route, Upstream as Provider, route, upstream_by_headers};
+use uuid::Uuid;
+
+use super::answer::{AnswerBody, LocalBody, Refusal};
+use super::counters::{Counters, InFlight};
+use super::request_body::RequestBody;
+use super::response_body::ResponseBody;
+use super::settings::{Limits, Settings};
+use super::tap::{Tap, Watch, now};
+use super::upstream::{Upstream, UpstreamError};
+use super::{guard, headers, owner, tls};
+use crate::journal::Journal;
+use crate::tee::{Ending, ExchangeKey, Head, Keep, ResponseHead, Tee};
+
+/// Told the client which exchange its call became.
+const EXCHANGE_HEADER: &str = "x-ropewalk-exchange";
+
+/// What the client wants to be kept of this call.
+const RECORD_HEADER: &str = "x-ropewalk-record";
+
+/// Answers the routes that are not forwarded: pages, the API, health.
+pub type Local = Arc<dyn Fn(Request<Incoming>) -> LocalAnswer + Send + Sync>;
+pub type LocalAnswer = Pin<Box<dyn Future<Output = Response<LocalBody>> + Send>>;
+
+/// Which routes a listener has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Routes {
+    All,
+    /// Only what is forwarded.
+    Forwarded,
+    /// Only what is not.
+    Local,
+}
+
+/// What all threads share.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub(crate) tee: Tee,
+    /// Asked whether there is room; without one, there always is.
+    pub(crate) journal: Option<Journal>,
+    pub(crate) local: Local,
+    pub(crate) counters: Arc<Counters>,
+}
+
+/// One thread's forwarding.
+pub(crate) struct Service {
+    settings: RefCell<Arc<Settings>>,
+    upstreams: RefCell<HashMap<String, Rc<Upstream>>>,
+    tee: Tee,
+    journal: Option<Journal>,
+    local: Local,
+    counters: Arc<Counters>,
+}
+
+/// Numbers exchanges within the process.
+static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
+
+impl Service {
+    pub(crate) fn new(settings: Arc<Settings>, parts: Parts) -> Result<Self, tls::TlsError> {
+        let Parts {
+            tee,
+            journal,
+            local,
+            counters,
+        } = parts;
+        let service = Service {
+            settings: RefCell::new(Arc::clone(&settings)),
+            upstreams: RefCell::default(),
+            tee,
+            journal,
+            local,
+            counters,
+        };
+        service.reload(settings)?;
+        Ok(service)
+    }
+
+    /// Takes new settings for requests that begin from now on.
+    pub(crate) fn reload(&self, settings: Arc<Settings>) -> Result<(), tls::TlsError> {
+        let mut upstreams = HashMap::new();
+        for upstream in &settings.upstreams {
+            let connections = Upstream::new(upstream, settings.limits.connect_time)?;
+            upstreams.insert(upstream.name.clone(), Rc::new(connections));
+        }
+        *self.upstreams.borrow_mut() = upstreams;
+        *self.settings.borrow_mut() = settings;
+        Ok(())
+    }
+
+    pub(crate) fn limits(&self) -> Limits {
+        self.settings.borrow().limits.clone()
+    }
+
+    pub(crate) async fn handle(&self, request: Request<Incoming>, routes: Routes) -> Response<AnswerBody> {
+        let settings = Arc::clone(&self.settings.borrow());
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str())
+            .to_owned();
+        let route = route(&target);
+        let provider = provider_of(&route, &request).filter(|_| routes != Routes::Local);
+        let answer = match provider {
+            Some(provider) => self.forward(&settings, request, &route, provider).await,
+            None if routes == Routes::Forwarded => Err(Refusal::NoUpstream),
+            None => self.answer_locally(&settings, request).await,
+        };
+        answer.unwrap_or_else(|refusal| {
+            self.counters.refused(refusal);
+            refusal.answer()
+        })
+    }
+
+    async fn answer_locally(
+        &self,
+        settings: &Settings,
+        request: Request<Incoming>,
+    ) -> Result<Response<AnswerBody>, Refusal> {
+        if !guard::is_allowed(request.headers(), request.uri(), &settings.hosts) {
+            return Err(Refusal::NotAllowedHost);
+        }
+        Ok((self.local)(request).await.map(AnswerBody::Local))
+    }
+
+    async fn forward(
+        &self,
+        settings: &Settings,
+        request: Request<Incoming>,
+        route: &Route<'_>,
+        provider: Provider,
+    ) -> Result<Response<AnswerBody>, Refusal> {
+        let upstream = self
+            .upstreams
+            .borrow()
+            .get(upstream_name(provider))
+            .cloned()
+            .ok_or(Refusal::NoUpstream)?;
+        if wants_websocket(request.headers()) {
+            return Err(Refusal::Upgrade);
+        }
+        let owner = owner::owner_of(&settings.owners, route.token, request.headers()).ok_or(Refusal::NoToken)?;
+        if request.body().size_hint().lower() > settings.limits.body_bytes {
+            return Err(Refusal::BodyTooLarge);
+        }
+        let in_flight = self.counters.enter(settings.limits.exchanges).ok_or(Refusal::TooMany)?;
+        let keep = keep(settings, route, &request);
+        if keep.is_some() && self.journal.as_ref().is_some_and(|journal| !journal.accepts()) {
+            return Err(Refusal::JournalFull);
+        }
+        let recorded = keep.map(|keep| self.begin(&request, route, owner, keep));
+        let (id, tap) = recorded.unzip();
+        let watch = Watch::new(tap);
+        let sent = self.send(settings, &upstream, request, route, &watch).await;
+        let (answer, lease) = sent.inspect_err(|refusal| {
+            if let Some(tap) = watch.tap() {
+                tap.abandon(ending_of(*refusal));
+            }
+        })?;
+        Ok(pass_on(answer, id, watch, lease, settings, in_flight).await)
+    }
+
+    fn begin(&self, request: &Request<Incoming>, route: &Route<'_>, owner: Arc<str>, keep: Keep) -> (Uuid, Tap) {
+        let id = Uuid::now_v7();
+        let project = route.project.map(|project| format!("/p/{project}")).unwrap_or_default();
+        let head = Head {
+            id,
+            at: now(),
+            owner,
+            keep,
+            method: request.method().clone(),
+            target: format!("{project}{}{}", prefix(route), route.rest),
+            headers: request.headers().clone(),
+        };
+        let key = ExchangeKey(NEXT_KEY.fetch_add(1, Ordering::Relaxed));
+        (id, Tap::begin(&self.tee, key, head))
+    }
+
+    async fn send(
+        &self,
+        settings: &Settings,
+        upstream: &Rc<Upstream>,
+        request: Request<Incoming>,
+        route: &Route<'_>,
+        watch: &Watch,
+    ) -> Result<(Response<Incoming>, super::upstream::Lease), Refusal> {
+        let (mut parts, body) = request.into_parts();
+        headers::strip_hop_by_hop(&mut parts.headers);
+        headers::strip_ours(&mut parts.headers);
+        let failed = Rc::new(Cell::new(None));
+        let body = RequestBody::new(
+            body,
+            watch.tap().cloned(),
+            settings.limits.body_bytes,
+            Rc::clone(&failed),
+        );
+        let target = match route.rest {
+            "" => "/",
+            rest => rest,
+        };
+        upstream
+            .send(Request::from_parts(parts, body), target)
+            .await
+            .map_err(|error| {
+                tracing::debug!(%error, "not forwarded");
+                if let Some(refusal) = failed.get() {
+                    return refusal;
+                }
+                match error {
+                    UpstreamError::ConnectTime(_) => Refusal::ConnectTime,
+                    UpstreamError::Connect(_) | UpstreamError::Send(_) => Refusal::Unreachable,
+                }
+            })
+    }
+}
+
+/// The head of an answer, without what belonged to the provider's hop.
+async fn pass_on(
+    answer: Response<Incoming>,
+    id: Option<Uuid>,
+    watch: Watch,
+    lease: super::upstream::Lease,
+    settings: &Settings,
+    in_flight: InFlight,
+) -> Response<AnswerBody> {
+    let (mut parts, body) = answer.into_parts();
+    headers::strip_hop_by_hop(&mut parts.headers);
+    if let Some(tap) = watch.tap() {
+        tap.response_head(ResponseHead {
+            at: now(),
+            status: parts.status,
+            headers: parts.headers.clone(),
+        });
+    }
+    if body.is_end_stream()
+        && let Some(tap) = watch.tap()
+    {
+        // There is no piece to hold back, so the head is.
+        drop(tap.end(Ending::Complete).await);
+    }
+    let body = ResponseBody::new(body, &parts.headers, watch, lease, settings.limits.idle, in_flight);
+    if let Some(id) = id {
+        let mut text = Uuid::encode_buffer();
+        if let Ok(value) = HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)) {
+            parts.headers.insert(EXCHANGE_HEADER, value);
+        }
+    }
+    Response::from_parts(parts, AnswerBody::Forwarded(Box::new(body)))
+}
+
+/// Where a request goes; `None` where no provider is meant.
+fn provider_of(route: &Route<'_>, request: &Request<Incoming>) -> Option<Provider> {
+    if let Some(provider) = route.upstream {
+        return Some(provider);
+    }
+    let headers = request.headers().iter();
+    let by_key = || upstream_by_headers(headers.map(|(name, value)| (name.as_str(), value.to_str().unwrap_or(""))));
+    match (&route.endpoint, request.method()) {
+        (Endpoint::Models, _) => Some(by_key().unwrap_or(Provider::OpenAi)),
+        // Claude Code asks so, without a key, whether anybody is there.
+        (_, &Method::HEAD) if matches!(route.rest, "/" | "") => Some(Provider::Anthropic),
+        _ if route.rest.starts_with("/v1/") => by_key(),
+        _ => None,
+    }
+}
+
+fn upstream_name(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => "anthropic",
+        Provider::OpenAi => "openai",
+        Provider::Gemini => "gemini",
+    }
+}
+
+/// The provider's name in front of a path that does not tell it.
+fn prefix(route: &Route<'_>) -> &'static str {
+    match (ropewalk_wire::provider::route(route.rest).upstream, route.upstream) {
+        (by_path, Some(provider)) if by_path != Some(provider) => match provider {
+            Provider::Anthropic => "/anthropic",
+            Provider::OpenAi => "/openai",
+            Provider::Gemini => "/gemini",
+        },
+        _ => "",
+    }
+}
+
+fn wants_websocket(headers: &HeaderMap) -> bool {
+    headers
+        .get(header::UPGRADE)
+        .is_some_and(|upgrade| upgrade.as_bytes().eq_ignore_ascii_case(b"websocket"))
+}
+
+/// `None` where nothing is.
+fn keep(settings: &Settings, route: &Route<'_>, request: &Request<Incoming>) -> Option<Keep> {
+    if route.endpoint.provider().is_none() || request.method() != Method::POST {
+        return None;
+    }
+    let usual = settings.keep?;
+    match request.headers().get(RECORD_HEADER).map(HeaderValue::as_bytes) {
+        Some(b"off") => None,
+        Some(b"metadata") => Some(Keep::Metadata),
+        _ => Some(usual),
+    }
+}
+
+fn ending_of(refusal: Refusal) -> Ending {
+    match refusal {
+        Refusal::Unreachable | Refusal::ConnectTime => Ending::Truncated,
+        Refusal::BodyBroken => Ending::ClientCancelled,
+        _ => Ending::Refused,
+    }
+}

@@ -1,0 +1,14 @@
+//! Between clients and providers.
+//!
+//! The forwarding path passes bytes on and hands a reference to each piece to the [`tee`]; nothing is parsed there. The tee
+//! worker, a thread of its own, decodes and redacts a copy and writes it to the [`journal`]. A recorder reads the journal and
+//! brings it into the store. Order of reading: [`tee`] (where the two sides meet), [`journal`].
+//!
+//! Invariants: forwarded bytes are never changed; the last piece of an answer is released when the whole exchange is in the
+//! journal; every queue is bounded in bytes; a slow store or disk slows nobody down before a bound with a name is reached.
+
+pub mod counters;
+pub mod forward;
+pub mod journal;
+pub mod recorder;
+pub mod tee;
