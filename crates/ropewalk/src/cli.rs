@@ -1,5 +1,7 @@
 //! Arguments, and the words people read about them.
 
+use std::ffi::OsString;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
@@ -20,7 +22,7 @@ pub(crate) struct Arguments {
 }
 
 /// What every verb understands.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Options of every command")]
 pub(crate) struct Global {
     /// The data folder [default: $XDG_DATA_HOME/ropewalk]
@@ -74,6 +76,9 @@ pub(crate) struct Global {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
+    Serve(Serve),
+    Run(Run),
+    Demo(Demo),
     Import(Import),
     Log(Log),
     Show(Show),
@@ -86,6 +91,70 @@ pub(crate) enum Verb {
     Stats,
     Fsck(Fsck),
     Hash(Hash),
+}
+
+/// Stand between clients and providers, and record what passes
+///
+/// Clients need nothing but the address: ANTHROPIC_BASE_URL=http://127.0.0.1:8742, OPENAI_BASE_URL=http://127.0.0.1:8742/v1.
+/// What passes is unchanged in both directions. SIGHUP reads tokens and upstreams again; SIGTERM lets streams end.
+#[derive(Debug, Clone, Default, Args)]
+#[command(after_help = "Examples:
+  ropewalk serve
+  ropewalk serve --listen 127.0.0.1:9000 --upstream anthropic=http://127.0.0.1:8787
+  ropewalk serve --store postgres://ropewalk@db/ropewalk --admin-listen 127.0.0.1:8743")]
+pub(crate) struct Serve {
+    /// Where clients come [default: 127.0.0.1:8742]
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// A place of their own for pages, API and metrics
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin_listen: Option<SocketAddr>,
+
+    /// Where a provider is: anthropic, openai or gemini
+    #[arg(long = "upstream", value_name = "PROVIDER=URL", value_parser = upstream)]
+    pub(crate) upstreams: Vec<(String, String)>,
+}
+
+fn upstream(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, url)) if !name.is_empty() && !url.is_empty() => Ok((name.to_owned(), url.to_owned())),
+        _ => Err("say PROVIDER=URL, as in anthropic=https://api.anthropic.com".to_owned()),
+    }
+}
+
+/// Run a command with everything it asks a model recorded
+///
+/// Uses the server of this data folder if one runs, else one of its own for as long as the command runs. Only the command's
+/// environment is changed, no settings of anybody.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk run -- claude -p 'say hello'
+  ropewalk run -- codex")]
+pub(crate) struct Run {
+    /// Where a provider is: anthropic, openai or gemini
+    #[arg(long = "upstream", value_name = "PROVIDER=URL", value_parser = upstream)]
+    pub(crate) upstreams: Vec<(String, String)>,
+
+    /// The command and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// Show everything there is, without a key and without a network
+///
+/// Sends the requests of made-up clients through a real proxy to a scripted provider on this machine: tools, branches, agents, a
+/// compaction, errors. Prints what became of them, and commands to look at it. Data goes to a new folder under the temporary
+/// one, or to --data if nothing is recorded there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk demo
+  ropewalk demo --data ./demo && ropewalk --data ./demo log --graph
+  ropewalk demo --pace 100                      slow enough to watch elsewhere")]
+pub(crate) struct Demo {
+    /// Milliseconds between two events of a streamed answer
+    #[arg(long, value_name = "MS", default_value_t = 5, value_parser = clap::value_parser!(u64).range(1..=10_000))]
+    pub(crate) pace: u64,
 }
 
 /// Bring in what was recorded elsewhere
@@ -142,7 +211,7 @@ pub(crate) enum ExportFormat {
 }
 
 /// List conversations, newest first, or exchanges, oldest first
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 #[command(after_help = "Examples:
   ropewalk log -n 10
   ropewalk log --graph                          branches, compactions and subagents

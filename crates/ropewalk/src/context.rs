@@ -2,7 +2,7 @@
 
 use ropewalk_engine::link::Linker;
 use ropewalk_engine::view::View;
-use ropewalk_store::{Micros, Postgres, Sqlite, Store as _, postgres, sqlite};
+use ropewalk_store::{Micros, Postgres, Sqlite, Store as _, StoreError, postgres, sqlite};
 
 use crate::any_store::AnyStore;
 use crate::config::{Config, DEFAULT_OWNER, Place};
@@ -27,7 +27,8 @@ impl Context {
         })
     }
 
-    async fn read_now(&self) -> Result<Option<AnyStore>, Failure> {
+    /// As it is now, whatever time was asked for.
+    pub(crate) async fn read_now(&self) -> Result<Option<AnyStore>, Failure> {
         match &self.config.place {
             Place::Folder(folder) if !folder.join(sqlite::FILE_NAME).exists() => Ok(None),
             Place::Folder(folder) => Ok(Some(AnyStore::Sqlite(Box::new(Sqlite::open_read_only(folder)?)))),
@@ -44,17 +45,8 @@ impl Context {
     }
 
     /// The store, as its writer.
-    pub(crate) async fn write(&self) -> Result<AnyStore, Failure> {
-        match &self.config.place {
-            Place::Folder(folder) => {
-                let store = Sqlite::open(folder, &sqlite::Options::default())?;
-                Ok(AnyStore::Sqlite(Box::new(store)))
-            }
-            Place::Postgres(url) => {
-                let store = Postgres::connect(url, postgres::Options::default()).await?;
-                Ok(AnyStore::Postgres(Box::new(store)))
-            }
-        }
+    pub(crate) async fn open_to_write(&self) -> Result<AnyStore, StoreError> {
+        open_to_write(&self.config.place).await
     }
 
     /// The data of the owner that was asked for; where nobody was, of the only one there is, else of the default one.
@@ -115,6 +107,20 @@ impl Context {
         };
         say(&format!("nothing recorded yet in {place}"));
         say("hint: `ropewalk import PATH` brings in what other tools recorded");
+    }
+}
+
+/// The store at a place, as its writer.
+pub(crate) async fn open_to_write(place: &Place) -> Result<AnyStore, StoreError> {
+    match place {
+        Place::Folder(folder) => {
+            let store = Sqlite::open(folder, &sqlite::Options::default())?;
+            Ok(AnyStore::Sqlite(Box::new(store)))
+        }
+        Place::Postgres(url) => {
+            let store = Postgres::connect(url, postgres::Options::default()).await?;
+            Ok(AnyStore::Postgres(Box::new(store)))
+        }
     }
 }
 

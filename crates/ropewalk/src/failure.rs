@@ -38,6 +38,8 @@ pub(crate) struct Failure {
     kind: Kind,
     message: String,
     hint: Option<String>,
+    /// Of a command that was run: its exit code is ours, and it has said itself what went wrong.
+    command_code: Option<u8>,
 }
 
 impl Failure {
@@ -46,12 +48,26 @@ impl Failure {
             kind,
             message: message.into(),
             hint: None,
+            command_code: None,
+        }
+    }
+
+    /// The exit code of a command that was run.
+    pub(crate) fn of_command(code: u8) -> Self {
+        Failure {
+            command_code: Some(code),
+            ..Failure::new(Kind::Closed, "")
         }
     }
 
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
+    }
+
+    /// An error of a library, with everything that caused it.
+    pub(crate) fn from_error(kind: Kind, error: &dyn Error) -> Self {
+        Failure::new(kind, with_causes(error))
     }
 
     /// Something that the contract names and that is not built.
@@ -62,6 +78,9 @@ impl Failure {
     /// Writes the error to stderr and gives its exit code.
     #[expect(clippy::print_stderr, reason = "this is the one place where errors reach people")]
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {
+        if let Some(code) = self.command_code {
+            return ExitCode::from(code);
+        }
         let code = self.kind as u8;
         if self.kind == Kind::Closed {
             return ExitCode::SUCCESS;

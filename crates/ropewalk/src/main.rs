@@ -1,15 +1,18 @@
 //! The command line: arguments in, data on stdout, talk on stderr, an exit code that means something.
 //!
-//! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `commands` one module per
-//! verb, `print` how things look, `failure` what went wrong.
+//! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
+//! that a server writes, `commands` one module per verb, `print` how things look, `secret` the key of
+//! this installation, `failure` what went wrong.
 
 mod any_store;
+mod changes;
 mod cli;
 mod commands;
 mod config;
 mod context;
 mod failure;
 mod print;
+mod secret;
 
 use std::process::ExitCode;
 
@@ -53,9 +56,27 @@ fn bad_arguments(error: &clap::Error) -> ExitCode {
         .report(true)
 }
 
+/// What a server has to say goes to stderr; how much of it, `ROPEWALK_LOG` says (`debug`, `ropewalk_proxy=trace`).
+fn log_to_stderr() {
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ROPEWALK_LOG");
+    tracing_subscriber::fmt()
+        .with_env_filter(filter.unwrap_or_else(|_| "warn".into()))
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+        .init();
+}
+
 fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
+    if matches!(verb, Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_)) {
+        log_to_stderr();
+    }
     let as_of = arguments.global.as_of.as_ref();
-    if as_of.is_some() && matches!(verb, Verb::Import(_) | Verb::Export(_) | Verb::Fsck(_)) {
+    if as_of.is_some()
+        && matches!(
+            verb,
+            Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_) | Verb::Import(_) | Verb::Export(_) | Verb::Fsck(_)
+        )
+    {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
         return Err(failure.hint("log, show, tree, explain, search, stats and rebuild take it"));
     }
@@ -73,6 +94,9 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
     let runtime = runtime.map_err(|error| Failure::new(Kind::Internal, format!("cannot start: {error}")))?;
     runtime.block_on(async {
         match verb {
+            Verb::Serve(serve) => commands::serve::run(&context, serve).await,
+            Verb::Run(run) => commands::run::run(&context, run).await,
+            Verb::Demo(demo) => commands::demo::run(&context, demo).await,
             Verb::Import(import) => commands::import::run(&context, import).await,
             Verb::Export(export) => commands::export::run(&context, export).await,
             Verb::Log(log) => commands::log::run(&context, log).await,

@@ -3,26 +3,29 @@
 //! Exchanges are recorded first, in batches, and linked whenever many have come together: linking looks at facts in their own
 //! order, so the result is that of one long import. Memory is bounded by a batch.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal as _, Read as _};
 use std::path::{Path, PathBuf};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_engine::RawExchange;
+use ropewalk_engine::redact::{Redactor, TagKey};
 use ropewalk_store::Store as _;
 use ropewalk_store::facts::Provenance;
-use ropewalk_store::store::{ID_MAX, Outcome};
+use ropewalk_store::store::ID_MAX;
 use ropewalk_wire::exchange::ExchangeLine;
 use serde::Serialize;
 
 use crate::any_store::AnyStore;
+use crate::changes::Became;
+use crate::changes::client::{Changer, Way};
 use crate::cli::{Import, ImportFormat};
 use crate::config::DEFAULT_OWNER;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::print::out::{Out, say};
+use crate::secret;
 
 /// Exchanges that are recorded at once, and the bytes of their lines at most.
 const BATCH: usize = 128;
@@ -46,17 +49,21 @@ pub(crate) async fn run(context: &Context, arguments: &Import) -> Result<(), Fai
         _ => return Err(Failure::not_yet("importing this format").hint("`--format exchanges` is there")),
     }
     let files = files(&arguments.paths)?;
-    let store = context.write().await?;
-    let mut import = Importer::new(context, &store, arguments.format);
+    let mut way = Way::open(context).await?;
+    let mut import = Importer::new(context, Changer::new(context, &mut way), arguments.format)?;
     let bar = progress_bar(&files);
     for file in &files {
         import.file(file, &bar).await?;
     }
     import.link().await?;
-    bar.set_message("indexing for search");
-    index(&store).await?;
+    let summary = import.summary;
+    // A server indexes by itself.
+    if let Way::Own(store) = &way {
+        bar.set_message("indexing for search");
+        index(store).await?;
+    }
     bar.finish_and_clear();
-    report(context, &import.summary)
+    report(context, &summary)
 }
 
 /// What became of the lines.
@@ -84,9 +91,11 @@ struct Problem {
 
 struct Importer<'s> {
     context: &'s Context,
-    store: &'s AnyStore,
+    changer: Changer<'s>,
+    redactor: Redactor,
+    secret: [u8; secret::KEY_BYTES],
     format: ImportFormat,
-    recorders: BTreeMap<String, Recorder<'s, AnyStore>>,
+    owners: BTreeSet<String>,
     batches: BTreeMap<String, Vec<RawExchange>>,
     waiting: usize,
     waiting_bytes: usize,
@@ -95,12 +104,14 @@ struct Importer<'s> {
 }
 
 impl<'s> Importer<'s> {
-    fn new(context: &'s Context, store: &'s AnyStore, format: ImportFormat) -> Self {
-        Importer {
+    fn new(context: &'s Context, changer: Changer<'s>, format: ImportFormat) -> Result<Self, Failure> {
+        Ok(Importer {
             context,
-            store,
+            changer,
+            redactor: context.config.serving.redactor()?,
+            secret: secret::key(context.config.data_folder()?)?,
             format,
-            recorders: BTreeMap::new(),
+            owners: BTreeSet::new(),
             batches: BTreeMap::new(),
             waiting: 0,
             waiting_bytes: 0,
@@ -109,7 +120,7 @@ impl<'s> Importer<'s> {
                 v: 1,
                 ..Summary::default()
             },
-        }
+        })
     }
 
     async fn file(&mut self, path: &Path, bar: &ProgressBar) -> Result<(), Failure> {
@@ -170,6 +181,8 @@ impl<'s> Importer<'s> {
         let config = &self.context.config;
         let chosen = config.chosen_owner.clone().or(owner);
         let owner = chosen.unwrap_or_else(|| config.asked_owner().unwrap_or(DEFAULT_OWNER).to_owned());
+        self.redactor
+            .exchange(&mut raw, &TagKey::of_owner(&self.secret, &owner));
         self.batches.entry(owner).or_default().push(raw);
         self.waiting += 1;
         self.waiting_bytes += line.len();
@@ -182,17 +195,17 @@ impl<'s> Importer<'s> {
     /// Records what has come together.
     async fn flush(&mut self) -> Result<(), Failure> {
         for (owner, batch) in std::mem::take(&mut self.batches) {
-            let recorder = self.recorder(&owner).await?;
-            for recorded in recorder.record(&batch).await? {
+            for became in self.changer.record(&owner, &batch).await? {
                 let summary = &mut self.summary;
-                match recorded.outcome {
-                    Outcome::New => summary.new += 1,
-                    Outcome::Completed => summary.completed += 1,
-                    Outcome::Known => summary.known += 1,
-                    Outcome::Conflict => summary.conflicts += 1,
+                match became {
+                    Became::New => summary.new += 1,
+                    Became::Completed => summary.completed += 1,
+                    Became::Known => summary.known += 1,
+                    Became::Conflict => summary.conflicts += 1,
                 }
-                self.unlinked += u64::from(matches!(recorded.outcome, Outcome::New | Outcome::Completed));
+                self.unlinked += u64::from(matches!(became, Became::New | Became::Completed));
             }
+            self.owners.insert(owner);
         }
         (self.waiting, self.waiting_bytes) = (0, 0);
         if self.unlinked >= LINK_EVERY {
@@ -201,23 +214,12 @@ impl<'s> Importer<'s> {
         Ok(())
     }
 
-    async fn recorder(&mut self, owner: &str) -> Result<&mut Recorder<'s, AnyStore>, Failure> {
-        if !self.recorders.contains_key(owner) {
-            let config = &self.context.config;
-            let recorder = Recorder::new(self.store, owner, &BundledPrices).await?;
-            let recorder = recorder.with_settings(config.linking, config.spawn_tools.clone());
-            self.recorders.insert(owner.to_owned(), recorder);
-        }
-        let missing = || Failure::new(Kind::Internal, "a recorder was lost");
-        self.recorders.get_mut(owner).ok_or_else(missing)
-    }
-
     async fn link(&mut self) -> Result<(), Failure> {
         self.unlinked = 0;
-        for recorder in self.recorders.values_mut() {
-            let progress = recorder.link().await?;
-            self.summary.linked += progress.linked as u64;
-            self.summary.moved += progress.moved.len() as u64;
+        for owner in &self.owners {
+            let linked = self.changer.link(owner).await?;
+            self.summary.linked += linked.linked;
+            self.summary.moved += linked.moved;
         }
         Ok(())
     }

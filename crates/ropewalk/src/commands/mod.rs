@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub(crate) mod demo;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fsck;
@@ -8,8 +9,10 @@ pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod rebuild;
+pub(crate) mod run;
 pub(crate) mod search;
 mod selected;
+pub(crate) mod serve;
 pub(crate) mod show;
 pub(crate) mod stats;
 pub(crate) mod tree;

@@ -1,9 +1,12 @@
 //! `ropewalk rebuild`: everything linked again.
 
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::Recorder;
+use ropewalk_engine::link::Linker;
+use ropewalk_engine::{Progress, Recorder};
 use ropewalk_store::{Micros, Store as _};
 
+use crate::any_store::AnyStore;
+use crate::changes::client::{self, Linked, Way};
 use crate::cli::Rebuild;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -11,29 +14,33 @@ use crate::print::number::counted;
 use crate::print::out::{Out, say};
 
 pub(crate) async fn run(context: &Context, arguments: &Rebuild) -> Result<(), Failure> {
-    // Only a reader finds out that there is nothing, without making a store.
-    if context.read().await?.is_none() {
+    let is_dry = arguments.dry_run || context.as_of.is_some();
+    // Only a reader finds out that there is nothing, without making a store; and looking changes nothing.
+    let Some(store) = context.read_now().await? else {
         say("nothing recorded yet, so there is nothing to link");
         return Ok(());
-    }
-    let store = context.write().await?;
+    };
     let Some(owner) = context.owner_in(&store).await? else {
         say("nothing recorded yet, so there is nothing to link");
         return Ok(());
     };
-    if store.find_owner(&owner).await?.is_none() {
+    let Some(id) = store.find_owner(&owner).await? else {
         say(&format!("nothing is recorded for owner {owner}"));
         return Ok(());
-    }
-    let recorder = Recorder::new(&store, &owner, &BundledPrices).await?;
-    let config = &context.config;
-    let mut recorder = recorder.with_settings(config.linking, config.spawn_tools.clone());
-    let is_dry = arguments.dry_run || context.as_of.is_some();
-    let progress = match is_dry {
-        true => recorder.try_rebuild(context.as_of.unwrap_or(Micros::MAX)).await?,
-        false => recorder.rebuild().await?,
     };
-    let (linked, moved) = (progress.linked as u64, progress.moved.len() as u64);
+    let Linked { linked, moved } = match is_dry {
+        true => {
+            let linker = Linker::new(&store, id, &owner, context.config.linking);
+            of(&linker.try_rebuild(context.as_of.unwrap_or(Micros::MAX)).await?.progress)
+        }
+        false => {
+            drop(store);
+            match Way::open(context).await? {
+                Way::Own(store) => of(&recorder(context, &store, &owner).await?.rebuild().await?),
+                Way::Server(mut server) => client::rebuild(&mut server, &owner).await?,
+            }
+        }
+    };
     let mut out = Out::new();
     if context.json {
         let counts = serde_json::json!({"v": 1, "owner": owner, "linked": linked, "moved": moved, "dry_run": is_dry});
@@ -44,4 +51,17 @@ pub(crate) async fn run(context: &Context, arguments: &Rebuild) -> Result<(), Fa
         out.line(&format!("{linked} linked, {moved} {moved_word}"))?;
     }
     out.finish()
+}
+
+async fn recorder<'s>(context: &Context, store: &'s AnyStore, owner: &str) -> Result<Recorder<'s, AnyStore>, Failure> {
+    let recorder = Recorder::new(store, owner, &BundledPrices).await?;
+    let config = &context.config;
+    Ok(recorder.with_settings(config.linking, config.spawn_tools.clone()))
+}
+
+fn of(progress: &Progress) -> Linked {
+    Linked {
+        linked: progress.linked as u64,
+        moved: progress.moved.len() as u64,
+    }
 }

@@ -198,6 +198,9 @@ fn explains_itself() {
     Usage: ropewalk [OPTIONS] <COMMAND>
 
     Commands:
+      serve    Stand between clients and providers, and record what passes
+      run      Run a command with everything it asks a model recorded
+      demo     Show everything there is, without a key and without a network
       import   Bring in what was recorded elsewhere
       log      List conversations, newest first, or exchanges, oldest first
       show     Show a conversation or an exchange

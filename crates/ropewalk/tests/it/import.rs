@@ -115,3 +115,18 @@ fn a_lines_owner_counts_unless_one_is_chosen() {
     assert!(stderr(&output).contains("ann | bob"), "{}", stderr(&output));
     assert_eq!(store.json(&["stats"]).len(), 2);
 }
+
+#[test]
+fn secrets_in_a_file_are_redacted_before_they_are_kept() {
+    let store = TestStore::new();
+    let secret = "ghp_abcdefghijklmnopqrstuvwxyz0123456789";
+    let line = turn("a", 0, &[&format!("my token is {secret}, keep it"), "I will"]);
+    store.import(&store.file("a.jsonl", &jsonl(&[line])));
+    let exchange = &store.json(&["log", "--exchanges"])[0];
+    assert_eq!(exchange["redactions"], 1, "{exchange}");
+    let body = store.ok(&["show", "a", "--raw", "request"]);
+    assert!(
+        body.contains("[redacted:github-token:") && !body.contains(secret),
+        "{body}"
+    );
+}

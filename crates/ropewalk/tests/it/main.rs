@@ -3,13 +3,16 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "the functions around the tests may fail as tests do"
+    clippy::print_stdout,
+    reason = "the functions around the tests may fail and talk as tests do"
 )]
 
 mod configuration;
+mod demo;
 mod hash;
 mod import;
 mod log;
+mod serve;
 mod show;
 mod store;
 

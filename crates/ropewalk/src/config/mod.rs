@@ -3,6 +3,9 @@
 //! The file is TOML. It knows only keys that have an effect; another one is an error that names the nearest known one,
 //! because a misspelt key that is ignored is worse than none.
 
+mod keys;
+mod serving;
+
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -14,19 +17,10 @@ use toml::{Table, Value};
 use crate::cli::Global;
 use crate::failure::{Failure, Kind};
 
+pub(crate) use serving::{DEFAULT_LISTEN, Serving};
+
 /// Whose data it is where nobody says.
 pub(crate) const DEFAULT_OWNER: &str = "default";
-
-const KEYS: [&str; 8] = [
-    "data",
-    "store",
-    "owner",
-    "identity",
-    "identity.claims",
-    "identity.claim_window_s",
-    "identity.retry_window_s",
-    "identity.spawn_tools",
-];
 
 const SECOND: i64 = 1_000_000;
 
@@ -40,12 +34,16 @@ pub(crate) enum Place {
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     pub(crate) place: Place,
+    data_folder: Option<PathBuf>,
     /// From a flag or the environment: it decides over what imported lines say.
     pub(crate) chosen_owner: Option<String>,
     /// From the file.
     configured_owner: Option<String>,
     pub(crate) linking: Settings,
     pub(crate) spawn_tools: SpawnTools,
+    pub(crate) serving: Serving,
+    /// What the command line said.
+    global: Global,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -55,6 +53,8 @@ struct Written {
     store: Option<String>,
     owner: Option<String>,
     identity: Identity,
+    #[serde(flatten)]
+    serving: Serving,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -80,13 +80,49 @@ impl Config {
         let window = |seconds: Option<u32>, otherwise: i64| seconds.map_or(otherwise, |s| i64::from(s) * SECOND);
         linking.claim_window = window(identity.claim_window_s, linking.claim_window);
         linking.retry_window = window(identity.retry_window_s, linking.retry_window);
+        let data_folder = data_folder(global, written.data);
         Ok(Config {
-            place: place(global, written.store, written.data)?,
+            place: place(global, written.store, data_folder.as_deref())?,
+            data_folder,
             chosen_owner: global.owner.clone(),
             configured_owner: written.owner,
             linking,
             spawn_tools: SpawnTools::with(identity.spawn_tools),
+            serving: written.serving,
+            global: global.clone(),
         })
+    }
+
+    /// Where files are kept beside the store, also where that is a server.
+    pub(crate) fn data_folder(&self) -> Result<&Path, Failure> {
+        self.data_folder.as_deref().ok_or_else(no_folder)
+    }
+
+    /// Read again, from where it came the first time.
+    pub(crate) fn reloaded(&self) -> Result<Self, Failure> {
+        Config::load(&self.global)
+    }
+
+    /// The folder that the command line or the environment names.
+    pub(crate) fn asked_data(&self) -> Option<&Path> {
+        self.global.data.as_deref()
+    }
+
+    /// The database that the command line or the environment names.
+    pub(crate) fn asked_store(&self) -> Option<&str> {
+        self.global.store.as_deref()
+    }
+
+    /// As it would be without a file, in a folder of its own: a demonstration looks the same whatever its user has configured.
+    pub(crate) fn for_demonstration(&self, folder: &Path) -> Self {
+        Config {
+            place: Place::Folder(folder.to_owned()),
+            data_folder: Some(folder.to_owned()),
+            linking: Settings::default(),
+            spawn_tools: SpawnTools::default(),
+            serving: Serving::default(),
+            ..self.clone()
+        }
     }
 
     /// Who was asked for, if anybody was.
@@ -96,7 +132,7 @@ impl Config {
 }
 
 /// A flag or the environment decides as a whole: `--data` there wins over a `store` in the file.
-fn place(global: &Global, store: Option<String>, data: Option<PathBuf>) -> Result<Place, Failure> {
+fn place(global: &Global, store: Option<String>, data_folder: Option<&Path>) -> Result<Place, Failure> {
     let url = match (&global.store, &global.data) {
         (Some(url), _) => Some(url.clone()),
         (None, Some(_)) => None,
@@ -110,30 +146,33 @@ fn place(global: &Global, store: Option<String>, data: Option<PathBuf>) -> Resul
             Failure::new(Kind::Configuration, "the store's address is of no kind we know")
                 .hint("postgres://user@host/database, or a folder"),
         ),
-        None => match global.data.clone().or(data) {
-            Some(folder) => Ok(Place::Folder(folder)),
-            None => Ok(Place::Folder(base("XDG_DATA_HOME", ".local/share")?.join("ropewalk"))),
-        },
+        None => Ok(Place::Folder(data_folder.ok_or_else(no_folder)?.to_owned())),
     }
 }
 
-/// A folder of the user's, as the XDG specification says.
-fn base(variable: &str, below_home: &str) -> Result<PathBuf, Failure> {
+/// `None` where neither anybody nor the environment says.
+fn data_folder(global: &Global, written: Option<PathBuf>) -> Option<PathBuf> {
+    let said = global.data.clone().or(written);
+    said.or_else(|| Some(base("XDG_DATA_HOME", ".local/share")?.join("ropewalk")))
+}
+
+fn no_folder() -> Failure {
+    Failure::new(
+        Kind::Configuration,
+        "neither XDG_DATA_HOME nor HOME says where data is kept",
+    )
+    .hint("name a folder: --data DIR")
+}
+
+/// A folder of the user's, as the XDG specification says. `None` where the environment says nothing.
+fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     let said = |name: &str| {
         std::env::var_os(name)
             .filter(|value: &OsString| !value.is_empty())
             .map(PathBuf::from)
     };
     let absolute = said(variable).filter(|path| path.is_absolute());
-    absolute
-        .or_else(|| Some(said("HOME")?.join(below_home)))
-        .ok_or_else(|| {
-            Failure::new(
-                Kind::Configuration,
-                format!("neither {variable} nor HOME says where data is kept"),
-            )
-            .hint("name a folder: --data DIR")
-        })
+    absolute.or_else(|| Some(said("HOME")?.join(below_home)))
 }
 
 /// The file that was asked for must be there; the usual one may be missing.
@@ -144,7 +183,7 @@ fn file(global: &Global) -> Result<Option<(PathBuf, String)>, Failure> {
             .map_err(|error| Failure::new(Kind::Configuration, format!("cannot read {}: {error}", path.display())))?;
         return Ok(Some((path.clone(), text)));
     }
-    let Ok(folder) = base("XDG_CONFIG_HOME", ".config") else {
+    let Some(folder) = base("XDG_CONFIG_HOME", ".config") else {
         return Ok(None);
     };
     let path = folder.join("ropewalk").join("config.toml");
@@ -165,38 +204,10 @@ struct Problem(String, String);
 fn read(text: &str) -> Result<Written, Problem> {
     let broken = |error: &toml::de::Error| Problem(error.message().to_owned(), "the file is TOML".to_owned());
     let table: Table = text.parse().map_err(|error| broken(&error))?;
-    if let Some(key) = unknown_key(&table) {
-        return Err(Problem(format!("unknown key `{key}`"), suggestion(&key)));
+    if let Some(key) = keys::find_unknown(&table) {
+        return Err(Problem(format!("unknown key `{key}`"), keys::suggestion(&key)));
     }
     Value::Table(table).try_into().map_err(|error| broken(&error))
-}
-
-fn unknown_key(table: &Table) -> Option<String> {
-    for (name, value) in table {
-        if !KEYS.contains(&&**name) {
-            return Some(name.clone());
-        }
-        let inner = value.as_table().into_iter().flat_map(Table::keys);
-        for inner in inner.map(|inner| format!("{name}.{inner}")) {
-            if !KEYS.contains(&&*inner) {
-                return Some(inner);
-            }
-        }
-    }
-    None
-}
-
-fn suggestion(key: &str) -> String {
-    /// Less alike than this, a suggestion is a guess.
-    const ALIKE_MIN: f64 = 0.7;
-    let alike = KEYS.iter().map(|known| (strsim::jaro_winkler(known, key), *known));
-    let best = alike
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .filter(|(alike, _)| *alike >= ALIKE_MIN);
-    match best {
-        Some((_, known)) => format!("did you mean `{known}`?"),
-        None => format!("known keys: {}", KEYS.join(", ")),
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,112 @@
+//! Routes that are not forwarded: whether the server is well, and what it counts.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Incoming;
+use ropewalk_proxy::forward::{Local, LocalBody};
+use serde::Serialize;
+
+use super::metrics::Sources;
+
+pub(super) fn routes(sources: Arc<Sources>) -> Local {
+    Arc::new(move |request: Request<Incoming>| {
+        let answer = answer(&sources, request.method(), request.uri().path());
+        Box::pin(async move { answer })
+    })
+}
+
+fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody> {
+    match path {
+        "/healthz" | "/readyz" | "/metrics" | "/" if method != Method::GET && method != Method::HEAD => {
+            text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "GET this\n".to_owned())
+        }
+        "/" => text(StatusCode::OK, PLAIN, WELCOME.to_owned()),
+        "/healthz" => json(StatusCode::OK, &Health::of(sources)),
+        "/readyz" => {
+            let health = Health::of(sources);
+            let status = match health.store {
+                "up" => StatusCode::OK,
+                _ => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            json(status, &health)
+        }
+        "/metrics" => text(StatusCode::OK, OPEN_METRICS, sources.metrics()),
+        _ => text(
+            StatusCode::NOT_FOUND,
+            PLAIN,
+            "no provider has this path, and ropewalk has no page of this name\n".to_owned(),
+        ),
+    }
+}
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+const WELCOME: &str = "ropewalk is here.
+
+Point clients at this address:
+  ANTHROPIC_BASE_URL=http://<this address>
+  OPENAI_BASE_URL=http://<this address>/v1
+
+/healthz  whether the server is well
+/metrics  what it counts
+";
+
+/// Whether clients are served, which is always if this is read, and how far recording is behind.
+#[derive(Debug, Serialize)]
+struct Health {
+    status: &'static str,
+    version: &'static str,
+    /// `up`, or `down` while the journal keeps what the store cannot take.
+    store: &'static str,
+    journal_bytes: u64,
+    /// Texts that search does not find yet, and for how long they have waited.
+    search_lag_texts: u64,
+    search_lag_ms: u64,
+    /// Since the start.
+    exchanges_not_kept: u64,
+    exchanges_rejected: u64,
+}
+
+impl Health {
+    fn of(sources: &Sources) -> Self {
+        let counted = sources.recording();
+        let is_down = counted.store_failures > 0;
+        Health {
+            status: match is_down || counted.gap_exchanges > 0 || counted.rejected > 0 {
+                true => "degraded",
+                false => "ok",
+            },
+            version: env!("CARGO_PKG_VERSION"),
+            store: match is_down {
+                true => "down",
+                false => "up",
+            },
+            journal_bytes: counted.journal_bytes,
+            search_lag_texts: counted.search_waiting,
+            search_lag_ms: counted.search_lag_ms,
+            exchanges_not_kept: counted.gap_exchanges,
+            exchanges_rejected: counted.rejected,
+        }
+    }
+}
+
+fn json(status: StatusCode, value: &impl Serialize) -> Response<LocalBody> {
+    // Numbers and words always serialise.
+    let body = serde_json::to_string(value).unwrap_or_default();
+    text(status, "application/json", body)
+}
+
+fn text(status: StatusCode, kind: &'static str, body: String) -> Response<LocalBody> {
+    let body = Full::new(Bytes::from(body)).map_err(|never| match never {});
+    let mut answer = Response::new(LocalBody::new(body));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    answer
+}

@@ -1,0 +1,178 @@
+//! What the server counts, as Prometheus reads it.
+
+use std::fmt;
+use std::sync::{Arc, OnceLock};
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _, NoLabelSet};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use ropewalk_proxy::counters::{BUCKETS_US, Snapshot, Times};
+use ropewalk_proxy::forward::{Counted, FORWARD_SECONDS};
+use ropewalk_proxy::journal::Journal;
+
+/// Where the numbers come from.
+#[derive(Debug)]
+pub(super) struct Sources {
+    pub(super) journal: Journal,
+    forwarding: OnceLock<Arc<ropewalk_proxy::forward::Counters>>,
+}
+
+impl Sources {
+    pub(super) fn new(journal: Journal) -> Self {
+        Sources {
+            journal,
+            forwarding: OnceLock::new(),
+        }
+    }
+
+    /// Forwarding starts after the routes that tell of it are there.
+    pub(super) fn know(&self, forwarding: Arc<ropewalk_proxy::forward::Counters>) {
+        drop(self.forwarding.set(forwarding));
+    }
+
+    pub(super) fn recording(&self) -> Snapshot {
+        self.journal.counters().snapshot()
+    }
+
+    pub(super) fn metrics(&self) -> String {
+        let mut registry = Registry::with_prefix("ropewalk");
+        registry.register_collector(Box::new(Numbers {
+            recording: self.recording(),
+            forwarding: self
+                .forwarding
+                .get()
+                .map(|counters| counters.read())
+                .unwrap_or_default(),
+        }));
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = encode(&mut text, &registry);
+        text
+    }
+}
+
+#[derive(Debug)]
+struct Numbers {
+    recording: Snapshot,
+    forwarding: Counted,
+}
+
+impl Collector for Numbers {
+    fn encode(&self, mut to: DescriptorEncoder<'_>) -> fmt::Result {
+        let recording = &self.recording;
+        let mut exchanges = to.encode_descriptor("exchanges", "recorded exchanges", None, MetricType::Counter)?;
+        for ((provider, kind, status), count) in &recording.by_label.exchanges {
+            let labels = [("provider", &**provider), ("kind", &**kind), ("status", *status)];
+            ConstCounter::new(*count).encode(exchanges.encode_family(&labels)?)?;
+        }
+        let mut links = to.encode_descriptor("link", "links by method", None, MetricType::Counter)?;
+        for (method, count) in &recording.by_label.links {
+            ConstCounter::new(*count).encode(links.encode_family(&[("method", *method)])?)?;
+        }
+        let mut claims = to.encode_descriptor("claims", "expected agents", None, MetricType::Counter)?;
+        for (outcome, count) in &recording.by_label.claims {
+            ConstCounter::new(*count).encode(claims.encode_family(&[("outcome", *outcome)])?)?;
+        }
+        for (name, help, count) in [
+            (
+                "journal_gap",
+                "exchanges that the journal had no room for",
+                recording.gap_exchanges,
+            ),
+            (
+                "unacknowledged",
+                "exchanges released before the journal had them",
+                recording.unacknowledged,
+            ),
+            (
+                "rejected",
+                "exchanges that the store would never take",
+                recording.rejected,
+            ),
+            (
+                "journal_bad_records",
+                "records that were damaged when read",
+                recording.bad_records,
+            ),
+            ("forwarded", "requests that were forwarded", self.forwarding.forwarded),
+            (
+                "refused",
+                "requests that were answered in the provider's place",
+                self.forwarding.refused,
+            ),
+        ] {
+            let metric = to.encode_descriptor(name, help, None, MetricType::Counter)?;
+            ConstCounter::new(count).encode(metric)?;
+        }
+        for (name, help, unit, value) in [
+            (
+                "journal",
+                "what the journal holds",
+                Some(&Unit::Bytes),
+                recording.journal_bytes,
+            ),
+            (
+                "open_exchanges",
+                "exchanges that began and did not end",
+                None,
+                recording.open_exchanges,
+            ),
+            (
+                "in_flight",
+                "requests that are under way",
+                None,
+                self.forwarding.in_flight as u64,
+            ),
+            (
+                "store_failures",
+                "batches the store did not take since the last it did",
+                None,
+                recording.store_failures,
+            ),
+            (
+                "search_waiting_texts",
+                "texts that search does not find yet",
+                None,
+                recording.search_waiting,
+            ),
+        ] {
+            let metric = to.encode_descriptor(name, help, unit, MetricType::Gauge)?;
+            ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric)?;
+        }
+        times(
+            &mut to,
+            "hold",
+            "how long answers waited for the journal",
+            &recording.hold,
+        )?;
+        times(
+            &mut to,
+            "store_batch",
+            "how long the store took for a batch",
+            &recording.batch,
+        )?;
+        forward_times(&mut to, &self.forwarding)
+    }
+}
+
+const SECOND_US: f64 = 1_000_000.0;
+
+fn times(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, times: &Times) -> fmt::Result {
+    let ends = BUCKETS_US.iter().map(|end| *end as f64 / SECOND_US);
+    let buckets: Vec<(f64, u64)> = ends.chain([f64::MAX]).zip(times.buckets).collect();
+    let mut metric = to.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
+    metric.encode_histogram::<NoLabelSet>(times.sum_us as f64 / SECOND_US, times.count(), &buckets, None)
+}
+
+fn forward_times(to: &mut DescriptorEncoder<'_>, counted: &Counted) -> fmt::Result {
+    let ends = FORWARD_SECONDS.iter().copied().chain([f64::MAX]);
+    let buckets: Vec<(f64, u64)> = ends.zip(counted.took.iter().copied()).collect();
+    let help = "how long forwarded exchanges took, from the request's head to the answer's end";
+    let mut metric = to.encode_descriptor("forward", help, Some(&Unit::Seconds), MetricType::Histogram)?;
+    let count = counted.took.iter().sum();
+    metric.encode_histogram::<NoLabelSet>(counted.took_micros as f64 / SECOND_US, count, &buckets, None)
+}

@@ -1,0 +1,272 @@
+//! `ropewalk serve`: the proxy, its journal, the recorder behind it, and the pages about them.
+//!
+//! [`Server`] is everything that runs; [`run`] starts one and waits for a signal. `local` has the routes that are not forwarded,
+//! `metrics` what they tell, [`found`] how others find a server that runs.
+
+pub(crate) mod found;
+mod local;
+mod metrics;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_proxy::counters::Counters;
+use ropewalk_proxy::forward::{Fingerprint, Forwarding, Routes, Settings};
+use ropewalk_proxy::journal::{Folder, Journal};
+use ropewalk_proxy::recorder::{Recording, Setup};
+use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+use crate::any_store::AnyStore;
+use crate::changes::server::{Changes, Opened, Rules};
+use crate::cli::Serve;
+use crate::config::{Config, DEFAULT_LISTEN, Place};
+use crate::context::{Context, open_to_write};
+use crate::failure::{Failure, Kind};
+use crate::print::out::say;
+use crate::secret;
+use found::Announcement;
+use metrics::Sources;
+
+/// How long recording may go on after the last stream has ended. What is left then is in the journal.
+const RECORDING_TIME_MAX: Duration = Duration::from_secs(10);
+
+pub(crate) async fn run(context: &Context, arguments: &Serve) -> Result<(), Failure> {
+    let server = Server::start(context, arguments).await?;
+    server.greet();
+    wait_for_the_end(&server, context, arguments).await?;
+    say("stopping: streams that are under way may end");
+    server.stop().await;
+    Ok(())
+}
+
+/// Until a signal to stop; on the one to reload, tokens and upstreams are read again.
+async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve) -> Result<(), Failure> {
+    let listen = |kind| signal(kind).map_err(|error| Failure::from_error(Kind::Internal, &error));
+    let mut stop = listen(SignalKind::terminate())?;
+    let mut interrupt = listen(SignalKind::interrupt())?;
+    let mut reload = listen(SignalKind::hangup())?;
+    loop {
+        tokio::select! {
+            _ = stop.recv() => return Ok(()),
+            _ = interrupt.recv() => return Ok(()),
+            _ = reload.recv() => match context.config.reloaded().and_then(|config| settings(&config, arguments)) {
+                Ok(settings) => {
+                    server.forwarding.reload(settings).await;
+                    say("reloaded: tokens and upstreams are those of the configuration now");
+                }
+                Err(failure) => {
+                    failure.report(context.json);
+                    say("the configuration stays as it was");
+                }
+            },
+        }
+    }
+}
+
+/// A running server.
+pub(crate) struct Server {
+    forwarding: Arc<Forwarding>,
+    accepting: Vec<tokio::task::JoinHandle<()>>,
+    tee: Tee,
+    worker: JoinHandle<()>,
+    recording: Recording,
+    address: SocketAddr,
+    place: String,
+    announcement: Announcement,
+    changes: Option<Changes>,
+}
+
+impl Server {
+    /// The address is taken, the journal is open, and what a dead process left in it is being recorded.
+    pub(crate) async fn start(context: &Context, arguments: &Serve) -> Result<Self, Failure> {
+        let config = &context.config;
+        let settings = settings(config, arguments)?;
+        let listeners = listeners(config, arguments).await?;
+        let counters = Arc::new(Counters::default());
+        let internal = |error: &dyn std::error::Error| Failure::from_error(Kind::Internal, error);
+        let (journal, writer) = open_journal(config, &counters)?;
+        let (tee, inbox) = tee::channel(config.serving.queue_bytes());
+        let scrub = Box::new(redacting(config)?);
+        let worker = Worker::start(inbox, writer, scrub, counters).map_err(|error| internal(&error))?;
+        let (opened, store) = watch::channel(None);
+        let recording = start_recording(config, &journal, opened)?;
+        let changes = listen_for_changes(config, store)?;
+        let sources = Arc::new(Sources::new(journal.clone()));
+        let local = local::routes(Arc::clone(&sources));
+        let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local)
+            .map_err(|error| Failure::from_error(Kind::Configuration, &error))?;
+        let forwarding = Arc::new(forwarding);
+        sources.know(Arc::clone(forwarding.counters()));
+        let address = listeners.0;
+        let accepting = listeners.1.into_iter().map(|(listener, routes)| {
+            let forwarding = Arc::clone(&forwarding);
+            tokio::spawn(async move { forwarding.listen(listener, routes).await })
+        });
+        Ok(Server {
+            accepting: accepting.collect(),
+            forwarding,
+            tee,
+            worker,
+            recording,
+            address,
+            place: place_name(&config.place),
+            announcement: Announcement::make(config.data_folder()?, address)?,
+            changes,
+        })
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Where clients come.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn greet(&self) {
+        let url = self.url();
+        say(&format!("ropewalk listens on {url} and records to {}", self.place));
+        say(&format!("for Claude Code: ANTHROPIC_BASE_URL={url} claude"));
+        say(&format!("for OpenAI's SDKs and Codex: OPENAI_BASE_URL={url}/v1"));
+        say("for any command: ropewalk run -- COMMAND");
+    }
+
+    /// Accepts no more, lets streams end within their limit, and records what passed.
+    pub(crate) async fn stop(self) {
+        self.announcement.withdraw();
+        drop(self.changes);
+        self.forwarding.begin_to_stop();
+        for accepting in self.accepting {
+            drop(accepting.await);
+        }
+        let (forwarding, tee, worker, recording) = (self.forwarding, self.tee, self.worker, self.recording);
+        let stopped = tokio::task::spawn_blocking(move || {
+            if let Some(forwarding) = Arc::into_inner(forwarding) {
+                forwarding.stop();
+            }
+            tee.close();
+            let worked = worker.join().is_ok();
+            (worked, recording.finish(RECORDING_TIME_MAX))
+        });
+        match stopped.await {
+            Ok((true, true)) => {}
+            Ok((true, false)) => {
+                say("not everything is in the store yet; the rest is in the journal for the next start");
+            }
+            _ => say("the journal's worker ended early; what it had is in the journal"),
+        }
+    }
+}
+
+/// What the configuration and the command line say about forwarding.
+fn settings(config: &Config, arguments: &Serve) -> Result<Settings, Failure> {
+    let fingerprint = || Ok(Fingerprint::new(secret::key(config.data_folder()?)?));
+    config
+        .serving
+        .settings(&arguments.upstreams, config.asked_owner(), fingerprint)
+}
+
+type Listeners = (SocketAddr, Vec<(TcpListener, Routes)>);
+
+async fn listeners(config: &Config, arguments: &Serve) -> Result<Listeners, Failure> {
+    let usual = DEFAULT_LISTEN.parse().ok();
+    let address = arguments.listen.or(config.serving.listen).or(usual);
+    let admin = arguments.admin_listen.or(config.serving.admin_listen);
+    let address = address.ok_or_else(|| Failure::new(Kind::Internal, "the default address is none"))?;
+    let first = bind(address).await?;
+    let bound = first
+        .local_addr()
+        .map_err(|error| Failure::from_error(Kind::Internal, &error))?;
+    let listeners = match admin {
+        Some(admin) => vec![(first, Routes::Forwarded), (bind(admin).await?, Routes::Local)],
+        None => vec![(first, Routes::All)],
+    };
+    Ok((bound, listeners))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::new(Kind::Configuration, format!("cannot listen on {address}: {error}"))
+            .hint("another server may be there; choose another address with --listen")
+    })
+}
+
+fn open_journal(
+    config: &Config,
+    counters: &Arc<Counters>,
+) -> Result<(Journal, ropewalk_proxy::journal::Writer), Failure> {
+    let written = &config.serving.journal;
+    let files = Folder::open(&written.folder(config.data_folder()?)).map_err(|error| {
+        Failure::from_error(Kind::Configuration, &error).hint("each server needs a data folder of its own: --data DIR")
+    })?;
+    Journal::open(Arc::new(files), written.settings(), Arc::clone(counters))
+        .map_err(|error| Failure::from_error(Kind::Internal, &error))
+}
+
+fn redacting(config: &Config) -> Result<Redacting, Failure> {
+    let redactor = config.serving.redactor()?;
+    let secret = secret::key(config.data_folder()?)?;
+    Ok(Redacting::new(
+        Arc::new(redactor),
+        secret,
+        config.serving.decode_limits(),
+    ))
+}
+
+/// Only a folder has one writer; a database server takes changes from anybody.
+fn listen_for_changes(config: &Config, store: Opened) -> Result<Option<Changes>, Failure> {
+    let Place::Folder(folder) = &config.place else {
+        return Ok(None);
+    };
+    let rules = Rules {
+        linking: config.linking,
+        spawn_tools: config.spawn_tools.clone(),
+    };
+    let listening = Changes::listen(folder, store, rules).map_err(|error| {
+        Failure::new(
+            Kind::Configuration,
+            format!("no socket in {}: {error}", folder.display()),
+        )
+        .hint("the path of a socket has 107 bytes at most; choose a shorter --data")
+    })?;
+    Ok(Some(listening))
+}
+
+fn start_recording(
+    config: &Config,
+    journal: &Journal,
+    opened: watch::Sender<Option<Arc<AnyStore>>>,
+) -> Result<Recording, Failure> {
+    let setup = Setup {
+        prices: Arc::new(BundledPrices),
+        settings: config.linking,
+        spawn_tools: config.spawn_tools.clone(),
+    };
+    let place = config.place.clone();
+    let open = move || {
+        let (place, opened) = (place.clone(), opened.clone());
+        async move {
+            // The one that failed must be let go of first: it holds the folder's lock.
+            opened.send_replace(None);
+            let store = Arc::new(open_to_write(&place).await?);
+            opened.send_replace(Some(Arc::clone(&store)));
+            Ok(store)
+        }
+    };
+    Recording::start(journal.clone(), setup, open).map_err(|error| Failure::from_error(Kind::Internal, &error))
+}
+
+/// Without what may be in an address: a password.
+fn place_name(place: &Place) -> String {
+    match place {
+        Place::Folder(folder) => folder.display().to_string(),
+        Place::Postgres(_) => "PostgreSQL".to_owned(),
+    }
+}

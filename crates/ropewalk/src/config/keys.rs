@@ -1,0 +1,89 @@
+//! The keys of the configuration file. One that is not known is an error that names the nearest known one.
+
+use toml::Table;
+
+/// Every key that has an effect; `*` stands for a name that the user chooses.
+const KEYS: [&str; 42] = [
+    "data",
+    "store",
+    "owner",
+    "listen",
+    "admin_listen",
+    "hosts",
+    "upstreams",
+    "upstreams.*",
+    "upstreams.*.url",
+    "upstreams.*.ca_file",
+    "owners",
+    "owners.mode",
+    "owners.tokens",
+    "owners.tokens.*",
+    "record",
+    "record.bodies",
+    "record.redact",
+    "record.redact.builtin",
+    "record.redact.patterns",
+    "record.redact.paths",
+    "journal",
+    "journal.level",
+    "journal.dir",
+    "journal.max_bytes",
+    "journal.when_full",
+    "limits",
+    "limits.connections",
+    "limits.exchanges",
+    "limits.header_bytes",
+    "limits.header_s",
+    "limits.body_bytes",
+    "limits.decoded_bytes",
+    "limits.idle_s",
+    "limits.connect_s",
+    "limits.drain_s",
+    "limits.threads",
+    "limits.queue_bytes",
+    "identity",
+    "identity.claims",
+    "identity.claim_window_s",
+    "identity.retry_window_s",
+    "identity.spawn_tools",
+];
+
+/// The first key that is not known, with everything in front of it.
+pub(super) fn find_unknown(table: &Table) -> Option<String> {
+    find_unknown_below(table, "", "")
+}
+
+/// `path` as it is written, `pattern` as it stands among the known ones.
+fn find_unknown_below(table: &Table, path: &str, pattern: &str) -> Option<String> {
+    for (name, value) in table {
+        let below = |parent: &str, name: &str| match parent {
+            "" => name.to_owned(),
+            parent => format!("{parent}.{name}"),
+        };
+        let (exact, chosen) = (below(pattern, name), below(pattern, "*"));
+        let known = [exact, chosen].into_iter().find(|pattern| KEYS.contains(&&**pattern));
+        let Some(known) = known else {
+            return Some(below(path, name));
+        };
+        if let Some(inner) = value.as_table()
+            && let Some(unknown) = find_unknown_below(inner, &below(path, name), &known)
+        {
+            return Some(unknown);
+        }
+    }
+    None
+}
+
+/// What may have been meant.
+pub(super) fn suggestion(key: &str) -> String {
+    /// Less alike than this, a suggestion is a guess.
+    const ALIKE_MIN: f64 = 0.7;
+    let alike = KEYS.iter().map(|known| (strsim::jaro_winkler(known, key), *known));
+    let best = alike
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(alike, _)| *alike >= ALIKE_MIN);
+    match best {
+        Some((_, known)) => format!("did you mean `{known}`?"),
+        None => format!("known keys: {}", KEYS.join(", ")),
+    }
+}

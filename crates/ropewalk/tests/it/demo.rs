@@ -1,0 +1,147 @@
+//! `demo`: what a newcomer sees is what was scripted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::store::TestStore;
+use crate::{stderr, stdout};
+
+const QUICK: [&str; 3] = ["demo", "--pace", "1"];
+
+fn count_by<'r>(rows: &[&'r Value], of: impl Fn(&'r Value) -> &'r Value) -> BTreeMap<&'r str, usize> {
+    let mut counts = BTreeMap::new();
+    for row in rows {
+        *counts.entry(of(row).as_str().unwrap()).or_default() += 1;
+    }
+    counts
+}
+
+#[test]
+fn shows_everything_as_it_was_scripted() {
+    let store = TestStore::new();
+    let said = store.json(&QUICK);
+    let conversations = store.json(&["log"]);
+    let exchanges = store.json(&["log", "--exchanges"]);
+    assert_eq!(said[0]["exchanges"], exchanges.len());
+    assert_eq!(conversations.len(), 3);
+
+    let of = |conversation: &Value| -> Vec<&Value> {
+        let is_in = |row: &&Value| row["conversation_id"] == conversation["conversation_id"];
+        exchanges.iter().filter(is_in).collect()
+    };
+    let claude = of(&conversations[2]);
+    assert_eq!(
+        count_by(&claude, |row| &row["branch_kind"]),
+        [
+            ("main", 17),
+            ("edit", 1),
+            ("regeneration", 1),
+            ("compact", 1),
+            ("subtask", 8)
+        ]
+        .into()
+    );
+    assert_eq!(
+        count_by(&claude, |row| &row["kind"]),
+        [("turn", 25), ("auxiliary", 1), ("retry", 1), ("compaction", 1)].into()
+    );
+    assert_eq!(
+        count_by(&claude, |row| &row["status"]),
+        [("complete", 26), ("error", 1), ("client_cancelled", 1)].into()
+    );
+    assert_eq!(
+        count_by(&claude, |row| &row["link"]["method"]),
+        [
+            ("new", 1),
+            ("session", 1),
+            ("prefix", 19),
+            ("retry", 1),
+            ("header", 4),
+            ("partial", 1),
+            ("summary", 1)
+        ]
+        .into()
+    );
+    for (conversation, provider, turns) in [(&conversations[1], "openai", 3), (&conversations[0], "openai", 2)] {
+        let rows = of(conversation);
+        assert_eq!(count_by(&rows, |row| &row["provider"]), [(provider, turns)].into());
+        assert_eq!(
+            count_by(&rows, |row| &row["link"]["method"]),
+            [("new", 1), ("prefix", turns - 1)].into()
+        );
+    }
+}
+
+#[test]
+fn agents_hang_under_those_that_started_them() {
+    let store = TestStore::new();
+    store.json(&QUICK);
+    let agents = store.json(&["tree"]);
+    let parents = agents.iter().filter_map(|agent| {
+        let parent = agent["parent_id"].as_str()?;
+        Some((agent["id"].as_str().unwrap(), parent))
+    });
+    let main = "main";
+    assert_eq!(
+        parents.collect::<BTreeSet<_>>(),
+        [
+            ("a1c0de0000000001", main),
+            ("a1c0de0000000002", main),
+            ("a1c0de0000000003", "a1c0de0000000001"),
+            ("a1c0de0000000004", main),
+        ]
+        .into()
+    );
+}
+
+#[test]
+fn another_system_prompt_is_the_same_conversation() {
+    let store = TestStore::new();
+    store.json(&QUICK);
+    let exchanges = store.json(&["log", "--exchanges"]);
+    let main = exchanges
+        .iter()
+        .filter(|row| row["branch_kind"] == "main" && row["kind"] == "turn" && row["model"] == "claude-opus-4-5");
+    let prompts: BTreeSet<&str> = main.map(|row| row["system_hash"].as_str().unwrap()).collect();
+    assert_eq!(prompts.len(), 2);
+}
+
+#[test]
+fn prints_a_preview_and_commands_that_work() {
+    let store = TestStore::new();
+    let text = store.ok(&QUICK);
+    for word in [
+        "log --graph",
+        "├─╯",
+        "compaction",
+        "client_cancelled",
+        "Explore",
+        "by header",
+    ] {
+        assert!(text.contains(word), "{word} is not in {text}");
+    }
+    let commands: Vec<Vec<&str>> = text
+        .lines()
+        .filter_map(|line| line.trim_start().strip_prefix("ropewalk --data "))
+        .map(|rest| {
+            let command = rest.split("  ").next().unwrap();
+            command.split(' ').skip(1).collect()
+        })
+        .collect();
+    assert_eq!(commands.len(), 6);
+    for command in commands {
+        assert!(!store.ok(&command).is_empty(), "{command:?}");
+    }
+}
+
+#[test]
+fn keeps_away_from_the_recordings_of_others() {
+    let store = TestStore::new();
+    store.ok(&QUICK);
+    let again = store.run(&QUICK);
+    assert_eq!(again.status.code(), Some(2));
+    assert!(stderr(&again).contains("has recordings already"));
+    let database = TestStore::new().run(&["--store", "postgres://nobody@127.0.0.1:1/none", "demo"]);
+    assert_eq!((database.status.code(), stdout(&database)), (Some(2), String::new()));
+}
