@@ -8,11 +8,15 @@ CARGO ?= cargo
 # Where the total of the last test run is written; CI reads it again at its end.
 TEST_TOTAL ?= /dev/null
 
-# Each pair is a command and the Debian package that brings it.
-PACKAGES := python3=python3 cc=gcc git=git initdb=postgresql
+# Where `make bench-proxy` puts what it compares with.
+BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
+
+# Each pair is a command, or a module of Python, and the Debian package that brings it.
+PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link fmt fmt-check lint deny docs clean
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy \
+	fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,8 +32,8 @@ setup-lint: ## install cargo-deny when it is missing (two minutes)
 build: ## build everything
 	$(CARGO) build --workspace --all-targets --locked
 
-run: ## build and start what there is so far
-	@.ci/run-so-far
+run: ## build it and let it show itself, without a key or a network
+	$(CARGO) run --locked -p ropewalk -- demo
 
 test: setup ## install what is missing, run every test, print the total
 	@$(CARGO) test --workspace --locked --no-fail-fast 2>&1 | .ci/count-tests $(TEST_TOTAL)
@@ -46,6 +50,15 @@ bench-store: ## what recording costs in time and on disk
 bench-link: ## what linking costs, and how well it does on traffic with known truth
 	$(CARGO) bench --locked -p ropewalk-engine --bench linking
 	$(CARGO) bench --locked -p ropewalk-engine --bench truth
+
+bench-redact: ## what looking for secrets costs
+	$(CARGO) bench --locked -p ropewalk-engine --bench redact
+
+# Ropewalk beside nginx, and beside other recorders where they can be installed.
+bench-proxy: ## what standing in between costs, beside nginx and other recorders
+	@.ci/install-missing nginx=nginx taskset=util-linux
+	@.ci/install-peers "$(BENCH_PEERS)"
+	ROPEWALK_BENCH_PEERS="$(BENCH_PEERS)" $(CARGO) bench --locked -p ropewalk --bench proxy
 
 fmt: ## format the code
 	$(CARGO) fmt --all
