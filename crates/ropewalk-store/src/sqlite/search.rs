@@ -75,30 +75,6 @@ fn write_strings(recorder: &mut Recorder<'_>, strings: &[Arc<str>]) -> Result<Ve
     Ok(out)
 }
 
-fn read_strings(parts: &mut Parts<'_>, mut rest: &[u8]) -> Result<Vec<String>> {
-    let damaged = || StoreError::Damaged("a text to be found cannot be read".to_owned());
-    let mut strings = Vec::new();
-    while !rest.is_empty() {
-        let mut next = || leb128::read(&mut rest).ok_or_else(damaged);
-        let bytes = match next()? {
-            0 => {
-                let codec = i64::try_from(next()?)
-                    .ok()
-                    .and_then(Codec::of_code)
-                    .ok_or_else(damaged)?;
-                let (length, packed) = (next()? as usize, next()? as usize);
-                let (packed, behind) = rest.split_at_checked(packed).ok_or_else(damaged)?;
-                rest = behind;
-                let unpacked = Unpacker::default().unpack(codec, packed, length.min(STRING_BYTES_MAX));
-                unpacked.map_err(|_| damaged())?
-            }
-            part => parts.load(part as i64)?.to_vec(),
-        };
-        strings.push(String::from_utf8(bytes).map_err(|_| damaged())?);
-    }
-    Ok(strings)
-}
-
 /// Texts are indexed in the order of their numbers, owners side by side.
 pub(super) fn index_texts(connection: &Connection, limit: usize) -> Result<SearchLag> {
     let select = "SELECT owner_id, indexed_text, last_text FROM owner WHERE indexed_text < last_text";
@@ -123,8 +99,9 @@ fn index_owner(connection: &Connection, owner: OwnerId, indexed: i64, count: i64
     if count == 0 {
         return Ok(());
     }
+    let mut texts = Texts::new(connection, owner);
     for text in indexed + 1..=indexed + count {
-        if let Some(found) = text_of(connection, owner, text)? {
+        if let Some(found) = texts.find(text)? {
             let insert = "INSERT INTO search (rowid, text) VALUES (?1, ?2)";
             let row = params![key(owner, text), found.text];
             connection
@@ -148,21 +125,63 @@ struct Found {
     text: String,
 }
 
-fn text_of(connection: &Connection, owner: OwnerId, number: i64) -> Result<Option<Found>> {
-    let select = "SELECT exchange, source, strings FROM search_text WHERE key = ?1 AND owner_id = ?2";
-    let mut statement = connection.prepare_cached(select).map_err(problem)?;
-    let row = statement.query_row(params![key(owner, number), owner.0], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i16>(1)?, row.get::<_, Vec<u8>>(2)?))
-    });
-    let Some((exchange, source, strings)) = row.optional().map_err(problem)? else {
-        return Ok(None);
-    };
-    let strings = read_strings(&mut Parts::new(connection, owner), &strings)?;
-    Ok(Some(Found {
-        exchange: ExchangeNumber(exchange),
-        source: source_of(source)?,
-        text: strings.join("\n"),
-    }))
+/// Texts of one owner. What is said about the same time lies in the same pack, which is unpacked once for all of them.
+struct Texts<'c> {
+    connection: &'c Connection,
+    owner: OwnerId,
+    parts: Parts<'c>,
+    unpacker: Unpacker,
+}
+
+impl<'c> Texts<'c> {
+    fn new(connection: &'c Connection, owner: OwnerId) -> Self {
+        Texts {
+            connection,
+            owner,
+            parts: Parts::new(connection, owner),
+            unpacker: Unpacker::default(),
+        }
+    }
+
+    fn find(&mut self, number: i64) -> Result<Option<Found>> {
+        let select = "SELECT exchange, source, strings FROM search_text WHERE key = ?1 AND owner_id = ?2";
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let row = statement.query_row(params![key(self.owner, number), self.owner.0], |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, i16>(1)?, row.get::<_, Vec<u8>>(2)?))
+        });
+        let Some((exchange, source, strings)) = row.optional().map_err(problem)? else {
+            return Ok(None);
+        };
+        Ok(Some(Found {
+            exchange: ExchangeNumber(exchange),
+            source: source_of(source)?,
+            text: self.strings(&strings)?.join("\n"),
+        }))
+    }
+
+    fn strings(&mut self, mut rest: &[u8]) -> Result<Vec<String>> {
+        let damaged = || StoreError::Damaged("a text to be found cannot be read".to_owned());
+        let mut strings = Vec::new();
+        while !rest.is_empty() {
+            let mut next = || leb128::read(&mut rest).ok_or_else(damaged);
+            let bytes = match next()? {
+                0 => {
+                    let codec = i64::try_from(next()?)
+                        .ok()
+                        .and_then(Codec::of_code)
+                        .ok_or_else(damaged)?;
+                    let (length, packed) = (next()? as usize, next()? as usize);
+                    let (packed, behind) = rest.split_at_checked(packed).ok_or_else(damaged)?;
+                    rest = behind;
+                    let unpacked = self.unpacker.unpack(codec, packed, length.min(STRING_BYTES_MAX));
+                    unpacked.map_err(|_| damaged())?
+                }
+                part => self.parts.load(part as i64)?.to_vec(),
+            };
+            strings.push(String::from_utf8(bytes).map_err(|_| damaged())?);
+        }
+        Ok(strings)
+    }
 }
 
 pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuery) -> Result<Vec<Hit>> {
@@ -194,8 +213,9 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
         .and_then(Iterator::collect)
         .map_err(problem)?;
     let mut hits = Vec::new();
+    let mut texts = Texts::new(connection, owner);
     for text in found {
-        if let Some(found) = text_of(connection, owner, super::keys::number(text))? {
+        if let Some(found) = texts.find(super::keys::number(text))? {
             hits.push(Hit {
                 exchange: found.exchange,
                 source: found.source,
