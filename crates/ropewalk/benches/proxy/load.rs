@@ -20,6 +20,9 @@ pub(crate) const CONNECTIONS: usize = 16;
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 const NUMBER_DIGITS: usize = 12;
 
+/// Different words of a body.
+const VOCABULARY: u64 = 4_000;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Shape {
     Json,
@@ -147,12 +150,13 @@ fn request(to: SocketAddr, load: &Load) -> (Vec<u8>, usize) {
     let (number, end) = ("0".repeat(NUMBER_DIGITS), r#""}]}"#);
     let mut filler = String::new();
     let room = load.body_bytes.saturating_sub(start.len() + number.len() + end.len());
-    for word in 0_u64.. {
+    // As many different words as a long prompt has, in an order that does not repeat.
+    for place in 0_u64.. {
         if filler.len() >= room {
             break;
         }
-        // Words that do not repeat: what compresses to nothing says nothing about what storing costs.
-        filler.push_str(&format!(" {:x}", word.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 36));
+        let word = (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) % VOCABULARY;
+        filler.push_str(&format!(" w{:x}", word * word));
     }
     filler.truncate(room);
     let body = format!("{start}{number}{filler}{end}");

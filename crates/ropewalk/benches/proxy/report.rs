@@ -73,7 +73,8 @@ impl Report {
     }
 
     pub(crate) fn print(&self, is_pinned: bool) {
-        println!("\n16 connections, closed loop, unique bodies; CPU of the whole process tree until all is recorded");
+        println!("\n16 connections, closed loop, unique bodies; CPU of whole process trees:");
+        println!("Ropewalk's until every exchange is linked, that of others until the last answer, recorded or not");
         match is_pinned {
             true => println!("proxy on core 0, load and upstream on core 1"),
             false => println!("nothing pinned: there is one core, or no taskset"),

@@ -24,8 +24,7 @@ pub(super) struct Codex {
 impl Codex {
     pub(super) fn new(proxy: SocketAddr, thread: &'static str) -> Self {
         let developer = "You are a coding agent in a terminal.";
-        let environment =
-            "<environment_context>\n  <cwd>/home/dev/walk</cwd>\n  <shell>bash</shell>\n</environment_context>";
+        let environment = "<environment_context>\n  <cwd>/project</cwd>\n  <shell>bash</shell>\n</environment_context>";
         Codex {
             proxy,
             thread,
