@@ -103,6 +103,16 @@ pub enum Encoded {
     Unknown,
 }
 
+impl Encoded {
+    /// Appends what a piece of the body says, as far as it can be read: of an unknown encoding, the piece as it came.
+    pub fn push(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Encoded::Plainly | Encoded::Unknown => out.extend_from_slice(bytes),
+            Encoded::As(decoder) => decoder.push(bytes, out),
+        }
+    }
+}
+
 /// Decodes a body that comes in pieces.
 #[derive(Debug)]
 pub struct Decoder {

@@ -101,11 +101,6 @@ impl<'s, S: Store> Recorder<'s, S> {
         Ok(self.linker.try_rebuild(at).await?.overlay)
     }
 
-    /// How the links of a time differ from those there are; of now, what [`Self::rebuild`] would change.
-    pub async fn try_rebuild(&self, as_of: Micros) -> Result<Progress, LinkError> {
-        Ok(self.linker.try_rebuild(as_of).await?.progress)
-    }
-
     /// Links everything again.
     pub async fn rebuild(&mut self) -> Result<Progress, LinkError> {
         self.linker.rebuild().await

@@ -7,38 +7,61 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Upper ends of the buckets that waits and batches are counted in, in microseconds. The last one has no end.
-pub const BUCKETS_US: [u64; 12] = [
+/// Upper ends of the buckets that waits and batches are counted in, in microseconds.
+const WAITS_US: [u64; 12] = [
     50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 25_000, 50_000, 100_000, 1_000_000,
 ];
 
 /// How often something took how long.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Histogram {
-    buckets: [AtomicU64; BUCKETS_US.len() + 1],
+    /// Upper ends of the buckets but for the last, which has none.
+    ends_us: &'static [u64],
+    buckets: Box<[AtomicU64]>,
     sum_us: AtomicU64,
+}
+
+impl Default for Histogram {
+    fn default() -> Self {
+        Histogram::new(&WAITS_US)
+    }
 }
 
 /// A histogram as it was.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Times {
-    /// One for each of [`BUCKETS_US`], not added up, and one for everything above.
-    pub buckets: [u64; BUCKETS_US.len() + 1],
+    /// Upper ends in microseconds.
+    pub ends_us: &'static [u64],
+    /// One for each of the ends, not added up, and one for everything above.
+    pub buckets: Vec<u64>,
     pub sum_us: u64,
 }
 
 impl Histogram {
+    pub fn new(ends_us: &'static [u64]) -> Self {
+        Histogram {
+            ends_us,
+            buckets: (0..=ends_us.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum_us: AtomicU64::new(0),
+        }
+    }
+
     /// Counts a time that `count` things took.
     pub fn add(&self, time: Duration, count: u64) {
         let us = u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
-        let bucket = BUCKETS_US.partition_point(|end| *end < us);
+        let bucket = self.ends_us.partition_point(|end| *end < us);
         self.buckets[bucket].fetch_add(count, Ordering::Relaxed);
         self.sum_us.fetch_add(us.saturating_mul(count), Ordering::Relaxed);
     }
 
     pub fn times(&self) -> Times {
         Times {
-            buckets: std::array::from_fn(|index| self.buckets[index].load(Ordering::Relaxed)),
+            ends_us: self.ends_us,
+            buckets: self
+                .buckets
+                .iter()
+                .map(|bucket| bucket.load(Ordering::Relaxed))
+                .collect(),
             sum_us: self.sum_us.load(Ordering::Relaxed),
         }
     }

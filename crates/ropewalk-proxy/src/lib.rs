@@ -7,6 +7,7 @@
 //! Invariants: forwarded bytes are never changed; the last piece of an answer is released when the whole exchange is in the
 //! journal; every queue is bounded in bytes; a slow store or disk slows nobody down before a bound with a name is reached.
 
+mod clock;
 pub mod counters;
 pub mod forward;
 pub mod journal;

@@ -1,5 +1,7 @@
 //! What every verb that uses the store needs: where it is, and whose data is meant.
 
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::Recorders;
 use ropewalk_engine::link::Linker;
 use ropewalk_engine::view::View;
 use ropewalk_store::{Micros, Postgres, Sqlite, Store as _, StoreError, postgres, sqlite};
@@ -47,6 +49,12 @@ impl Context {
     /// The store, as its writer.
     pub(crate) async fn open_to_write(&self) -> Result<AnyStore, StoreError> {
         open_to_write(&self.config.place).await
+    }
+
+    /// Recorders into a store, by the rules of the configuration.
+    pub(crate) fn recorders<'s>(&self, store: &'s AnyStore) -> Recorders<'s, AnyStore> {
+        let config = &self.config;
+        Recorders::new(store, &BundledPrices, config.linking, config.spawn_tools.clone())
     }
 
     /// The data of the owner that was asked for; where nobody was, of the only one there is, else of the default one.

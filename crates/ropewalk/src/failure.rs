@@ -70,6 +70,11 @@ impl Failure {
         Failure::new(kind, with_causes(error))
     }
 
+    /// What happened.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// Something that the contract names and that is not built.
     pub(crate) fn not_yet(what: &str) -> Self {
         Failure::new(Kind::Usage, format!("{what} is not built yet"))

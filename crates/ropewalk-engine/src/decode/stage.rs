@@ -112,11 +112,7 @@ pub(super) struct Deflate {
 impl Deflate {
     fn push(&mut self, bytes: &[u8], sink: Sink<'_>) -> Result<(), DecodeEnd> {
         if self.is_at_end {
-            return if bytes.is_empty() {
-                Ok(())
-            } else {
-                Err(DecodeEnd::Damaged)
-            };
+            return nothing_behind_the_end(bytes);
         }
         if self.inflater.is_some() {
             return self.inflate(bytes, sink);
@@ -140,11 +136,14 @@ impl Deflate {
         };
         let (is_at_end, used) = inflate(inflater, bytes, sink)?;
         self.is_at_end = is_at_end;
-        if used < bytes.len() {
-            Err(DecodeEnd::Damaged)
-        } else {
-            Ok(())
-        }
+        nothing_behind_the_end(&bytes[used..])
+    }
+}
+
+fn nothing_behind_the_end(bytes: &[u8]) -> Result<(), DecodeEnd> {
+    match bytes.is_empty() {
+        true => Ok(()),
+        false => Err(DecodeEnd::Damaged),
     }
 }
 
@@ -165,11 +164,7 @@ impl Brotli {
 
     fn push(&mut self, bytes: &[u8], sink: Sink<'_>) -> Result<(), DecodeEnd> {
         if self.is_at_end {
-            return if bytes.is_empty() {
-                Ok(())
-            } else {
-                Err(DecodeEnd::Damaged)
-            };
+            return nothing_behind_the_end(bytes);
         }
         let mut buffer = [0; BUFFER_BYTES];
         let (mut left, mut used) = (bytes.len(), 0);

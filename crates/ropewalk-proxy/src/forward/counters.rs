@@ -5,39 +5,58 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Instant;
 
 use super::answer::Refusal;
+use crate::counters::{Histogram, Times};
 
-/// Upper bounds of the buckets of how long exchanges take, in seconds.
-pub const FORWARD_SECONDS: [f64; 12] = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1.0, 5.0, 10.0, 30.0, 60.0, 300.0];
+/// Upper ends of the buckets of how long exchanges take, in microseconds: from a millisecond to five minutes.
+const EXCHANGES_US: [u64; 12] = [
+    1_000,
+    5_000,
+    10_000,
+    50_000,
+    100_000,
+    500_000,
+    1_000_000,
+    5_000_000,
+    10_000_000,
+    30_000_000,
+    60_000_000,
+    300_000_000,
+];
 
 /// Shared by all forwarding threads.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Counters {
     in_flight: AtomicUsize,
-    forwarded: AtomicU64,
     refused: AtomicU64,
-    /// One for each of [`FORWARD_SECONDS`], and one for what took longer.
-    took: [AtomicU64; FORWARD_SECONDS.len() + 1],
-    took_micros: AtomicU64,
+    /// How long exchanges took, from the request's head to the answer's end.
+    took: Histogram,
+}
+
+impl Default for Counters {
+    fn default() -> Self {
+        Counters {
+            in_flight: AtomicUsize::new(0),
+            refused: AtomicU64::new(0),
+            took: Histogram::new(&EXCHANGES_US),
+        }
+    }
 }
 
 /// The counters at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     pub in_flight: usize,
-    pub forwarded: u64,
     pub refused: u64,
-    pub took: Vec<u64>,
-    pub took_micros: u64,
+    /// Of every exchange that was forwarded.
+    pub took: Times,
 }
 
 impl Counters {
     pub fn read(&self) -> Counted {
         Counted {
             in_flight: self.in_flight.load(Ordering::Relaxed),
-            forwarded: self.forwarded.load(Ordering::Relaxed),
             refused: self.refused.load(Ordering::Relaxed),
-            took: self.took.iter().map(|bucket| bucket.load(Ordering::Relaxed)).collect(),
-            took_micros: self.took_micros.load(Ordering::Relaxed),
+            took: self.took.times(),
         }
     }
 
@@ -68,12 +87,7 @@ pub(crate) struct InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
-        let took = self.since.elapsed();
-        let bucket = FORWARD_SECONDS.partition_point(|bound| *bound < took.as_secs_f64());
-        self.counters.took[bucket].fetch_add(1, Ordering::Relaxed);
-        let micros = u64::try_from(took.as_micros()).unwrap_or(u64::MAX);
-        self.counters.took_micros.fetch_add(micros, Ordering::Relaxed);
-        self.counters.forwarded.fetch_add(1, Ordering::Relaxed);
+        self.counters.took.add(self.since.elapsed(), 1);
         self.counters.in_flight.fetch_sub(1, Ordering::Relaxed);
     }
 }

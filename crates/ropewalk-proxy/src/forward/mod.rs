@@ -23,7 +23,7 @@ mod tls;
 mod upstream;
 
 pub use answer::{BodyError, LocalBody};
-pub use counters::{Counted, Counters, FORWARD_SECONDS};
+pub use counters::{Counted, Counters};
 pub use owner::Fingerprint;
 pub use serve::{Forwarding, ServeError};
 pub use service::{Local, LocalAnswer, Routes};

@@ -19,9 +19,10 @@ use super::counters::{Counters, InFlight};
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::settings::{Limits, Settings};
-use super::tap::{Tap, Watch, now};
+use super::tap::{Tap, Watch};
 use super::upstream::{Upstream, UpstreamError};
 use super::{guard, headers, owner, tls};
+use crate::clock::now;
 use crate::journal::Journal;
 use crate::tee::{Ending, ExchangeKey, Head, Keep, ResponseHead, Tee};
 
@@ -59,10 +60,7 @@ pub(crate) struct Parts {
 pub(crate) struct Service {
     settings: RefCell<Arc<Settings>>,
     upstreams: RefCell<HashMap<String, Rc<Upstream>>>,
-    tee: Tee,
-    journal: Option<Journal>,
-    local: Local,
-    counters: Arc<Counters>,
+    parts: Parts,
 }
 
 /// Numbers exchanges within the process.
@@ -70,19 +68,10 @@ static NEXT_KEY: AtomicU64 = AtomicU64::new(0);
 
 impl Service {
     pub(crate) fn new(settings: Arc<Settings>, parts: Parts) -> Result<Self, tls::TlsError> {
-        let Parts {
-            tee,
-            journal,
-            local,
-            counters,
-        } = parts;
         let service = Service {
             settings: RefCell::new(Arc::clone(&settings)),
             upstreams: RefCell::default(),
-            tee,
-            journal,
-            local,
-            counters,
+            parts,
         };
         service.reload(settings)?;
         Ok(service)
@@ -119,7 +108,7 @@ impl Service {
             None => self.answer_locally(&settings, request).await,
         };
         answer.unwrap_or_else(|refusal| {
-            self.counters.refused(refusal);
+            self.parts.counters.refused(refusal);
             refusal.answer()
         })
     }
@@ -132,7 +121,7 @@ impl Service {
         if !guard::is_allowed(request.headers(), request.uri(), &settings.hosts) {
             return Err(Refusal::NotAllowedHost);
         }
-        Ok((self.local)(request).await.map(AnswerBody::Local))
+        Ok((self.parts.local)(request).await.map(AnswerBody::Local))
     }
 
     async fn forward(
@@ -155,9 +144,13 @@ impl Service {
         if request.body().size_hint().lower() > settings.limits.body_bytes {
             return Err(Refusal::BodyTooLarge);
         }
-        let in_flight = self.counters.enter(settings.limits.exchanges).ok_or(Refusal::TooMany)?;
+        let in_flight = self
+            .parts
+            .counters
+            .enter(settings.limits.exchanges)
+            .ok_or(Refusal::TooMany)?;
         let keep = keep(settings, route, &request);
-        if keep.is_some() && self.journal.as_ref().is_some_and(|journal| !journal.accepts()) {
+        if keep.is_some() && self.parts.journal.as_ref().is_some_and(|journal| !journal.accepts()) {
             return Err(Refusal::JournalFull);
         }
         let recorded = keep.map(|keep| self.begin(&request, route, owner, keep));
@@ -185,7 +178,7 @@ impl Service {
             headers: request.headers().clone(),
         };
         let key = ExchangeKey(NEXT_KEY.fetch_add(1, Ordering::Relaxed));
-        (id, Tap::begin(&self.tee, key, head))
+        (id, Tap::begin(&self.parts.tee, key, head))
     }
 
     async fn send(

@@ -3,12 +3,11 @@
 use std::cell::Cell;
 use std::rc::Rc;
 use std::task::{Context, Poll};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
-use ropewalk_store::Micros;
 use tokio::sync::oneshot;
 
+use crate::clock::now;
 use crate::tee::{Ending, Event, ExchangeKey, Head, Released, ResponseHead, Tee};
 
 /// Shared by the request's body and by whoever holds the [`Watch`].
@@ -121,9 +120,4 @@ impl Drop for Watch {
             tap.abandon(Ending::ClientCancelled);
         }
     }
-}
-
-pub(crate) fn now() -> Micros {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

@@ -3,12 +3,12 @@
 //! A store that is away, locked or full is waited for. An exchange that it would never take is put aside in a file of exchange
 //! lines, which can be imported once the reason is gone: one bad exchange must not hold up all that come after it.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use ropewalk_engine::{Progress, RawExchange, Recorder};
+use ropewalk_engine::{Progress, RawExchange, Recorders};
 use ropewalk_store::facts::Status;
 use ropewalk_store::store::Outcome;
 use ropewalk_store::{Store, StoreError};
@@ -18,9 +18,6 @@ use super::intake::{Batch, Group};
 use super::retry::Retry;
 use crate::counters::Counters;
 use crate::journal::Files;
-
-/// How many owners have a recorder at hand. A new one costs a look-up.
-const OWNERS_MAX: usize = 64;
 
 /// After so many failures that may be a batch's own fault, while the store answers otherwise, its exchanges are tried one by one.
 const DOUBTS_MAX: u32 = 4;
@@ -40,22 +37,14 @@ pub(super) struct MustReopen;
 #[derive(Debug)]
 pub(super) struct Keeper<'s, S> {
     store: &'s S,
-    setup: &'s Setup,
     counters: &'s Arc<Counters>,
     files: &'s Arc<dyn Files>,
     retry: Retry,
-    recorders: HashMap<String, Used<'s, S>>,
-    uses: u64,
+    recorders: Recorders<'s, S>,
     /// Owners with exchanges that are not linked yet.
     unlinked: BTreeSet<String>,
     /// When linking last failed.
     link_failed_at: Option<Instant>,
-}
-
-#[derive(Debug)]
-struct Used<'s, S> {
-    recorder: Recorder<'s, S>,
-    last: u64,
 }
 
 /// What an error says.
@@ -83,12 +72,10 @@ impl<'s, S: Store> Keeper<'s, S> {
     pub(super) fn new(store: &'s S, setup: &'s Setup, journal: &'s crate::journal::Journal) -> Self {
         Keeper {
             store,
-            setup,
+            recorders: Recorders::new(store, &*setup.prices, setup.settings, setup.spawn_tools.clone()),
             counters: journal.counters(),
             files: journal.files(),
             retry: Retry::new(journal.counters()),
-            recorders: HashMap::new(),
-            uses: 0,
             unlinked: BTreeSet::new(),
             link_failed_at: None,
         }
@@ -110,7 +97,7 @@ impl<'s, S: Store> Keeper<'s, S> {
         }
         self.link_failed_at = None;
         for owner in std::mem::take(&mut self.unlinked) {
-            let linked = match self.recorder(&owner).await {
+            let linked = match self.recorders.of(&owner).await {
                 Ok(recorder) => recorder.link().await.map_err(|error| error.to_string()),
                 Err(error) => Err(error.to_string()),
             };
@@ -210,7 +197,7 @@ impl<'s, S: Store> Keeper<'s, S> {
         let counters = Arc::clone(self.counters);
         let begun = Instant::now();
         let mut labels = Vec::with_capacity(exchanges.len());
-        let recorder = self.recorder(owner).await?;
+        let recorder = self.recorders.of(owner).await?;
         let recorded = recorder
             .record_telling(exchanges, |new| {
                 labels.push((new.provider.clone(), new.kind.clone(), new.status));
@@ -227,29 +214,6 @@ impl<'s, S: Store> Keeper<'s, S> {
         }
         self.unlinked.insert(owner.to_owned());
         Ok(())
-    }
-
-    async fn recorder(&mut self, owner: &str) -> Result<&mut Recorder<'s, S>, StoreError> {
-        self.uses += 1;
-        if !self.recorders.contains_key(owner) {
-            if self.recorders.len() >= OWNERS_MAX {
-                let oldest = self.recorders.iter().min_by_key(|(_, used)| used.last);
-                let oldest = oldest.map(|(name, _)| name.clone());
-                self.recorders.remove(&oldest.unwrap_or_default());
-            }
-            let setup = self.setup;
-            let recorder = Recorder::new(self.store, owner, &*setup.prices).await?;
-            let recorder = recorder.with_settings(setup.settings, setup.spawn_tools.clone());
-            self.recorders.insert(owner.to_owned(), Used { recorder, last: 0 });
-        }
-        match self.recorders.get_mut(owner) {
-            Some(used) => {
-                used.last = self.uses;
-                Ok(&mut used.recorder)
-            }
-            // It was put there a moment ago.
-            None => Err(StoreError::NoOwner),
-        }
     }
 
     fn reject(&self, owner: &str, exchange: &RawExchange) {

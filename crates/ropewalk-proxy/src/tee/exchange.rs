@@ -63,13 +63,7 @@ pub(super) struct Exchange {
 impl Exchange {
     pub(super) fn begin(head: Box<Head>, desk: &mut Desk) -> Self {
         let mut request = Body::default();
-        let of = BodyOf {
-            owner: &head.owner,
-            keep: head.keep,
-            half: Half::Request,
-            target: &head.target,
-            headers: &head.headers,
-        };
+        let of = body_of(&head, Half::Request, &head.headers);
         request.begin(&mut *desk.scrub, &of);
         Exchange {
             answer_at: head.at,
@@ -144,13 +138,7 @@ impl Exchange {
     }
 
     pub(super) fn response_head(&mut self, head: Box<ResponseHead>, desk: &mut Desk) {
-        let of = BodyOf {
-            owner: &self.head.owner,
-            keep: self.head.keep,
-            half: Half::Response,
-            target: &self.head.target,
-            headers: &head.headers,
-        };
+        let of = body_of(&self.head, Half::Response, &head.headers);
         self.answer.begin(&mut *desk.scrub, &of);
         self.answer_at = head.at;
         self.answer_head = Some(head);
@@ -170,13 +158,8 @@ impl Exchange {
     /// The answer says that it is complete: all of it so far is written. What may follow is a body of its own for the filter.
     pub(super) fn whole(&mut self, desk: &mut Desk) {
         self.close(Half::Response);
-        let of = BodyOf {
-            owner: &self.head.owner,
-            keep: self.head.keep,
-            half: Half::Response,
-            target: &self.head.target,
-            headers: &HeaderMap::new(),
-        };
+        let headers = HeaderMap::new();
+        let of = body_of(&self.head, Half::Response, &headers);
         self.answer.begin(&mut *desk.scrub, &of);
         self.completes = true;
         self.write_all(desk);
@@ -285,6 +268,16 @@ impl Exchange {
             payload::write_response_chunk(out, self.answer_at, head, completes);
             answer.write(out, bytes);
         });
+    }
+}
+
+fn body_of<'h>(head: &'h Head, half: Half, headers: &'h HeaderMap) -> BodyOf<'h> {
+    BodyOf {
+        owner: &head.owner,
+        keep: head.keep,
+        half,
+        target: &head.target,
+        headers,
     }
 }
 

@@ -39,10 +39,7 @@ impl ScrubBody for MetadataBody {
         let Some(text) = &mut self.text else {
             return;
         };
-        match &mut self.encoded {
-            Encoded::Plainly | Encoded::Unknown => text.extend_from_slice(piece),
-            Encoded::As(decoder) => decoder.push(piece, text),
-        }
+        self.encoded.push(piece, text);
         if text.len() > BODY_BYTES_MAX {
             self.text = None;
         }

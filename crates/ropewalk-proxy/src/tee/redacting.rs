@@ -102,10 +102,7 @@ impl RedactingBody {
 
 impl ScrubBody for RedactingBody {
     fn piece(&mut self, piece: &[u8], _: &mut Vec<u8>) {
-        match &mut self.encoded {
-            Encoded::Plainly | Encoded::Unknown => self.text.extend_from_slice(piece),
-            Encoded::As(decoder) => decoder.push(piece, &mut self.text),
-        }
+        self.encoded.push(piece, &mut self.text);
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> u32 {

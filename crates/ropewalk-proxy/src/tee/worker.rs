@@ -11,7 +11,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use ropewalk_store::Micros;
 use tokio::sync::oneshot;
@@ -20,6 +20,7 @@ use super::event::{Ending, Event, ExchangeKey, Released};
 use super::exchange::{Desk, Exchange};
 use super::queue::Inbox;
 use super::scrub::{Half, Scrub};
+use crate::clock::now;
 use crate::counters::Counters;
 use crate::journal::Writer;
 use crate::journal::payload::{self, Gap};
@@ -170,8 +171,7 @@ impl Worker {
         if exchange.is_lost() {
             self.missing.gap.bytes += event.bytes() as u64;
             if let Event::Whole { release, .. } = event {
-                self.counters.unacknowledged.fetch_add(1, Ordering::Relaxed);
-                let _ = release.send(Released { acknowledged: false });
+                self.release_unkept(release);
             }
             return;
         }
@@ -207,8 +207,7 @@ impl Worker {
         let found = self.open.remove(&key);
         let Some(exchange) = found.filter(|exchange| !exchange.is_lost()) else {
             if let Some(release) = release {
-                self.counters.unacknowledged.fetch_add(1, Ordering::Relaxed);
-                let _ = release.send(Released { acknowledged: false });
+                self.release_unkept(release);
             }
             return;
         };
@@ -220,6 +219,12 @@ impl Worker {
             ended: true,
         });
         self.waiting.extend(release);
+    }
+
+    /// Something of the exchange is missing, and its client waits no longer.
+    fn release_unkept(&self, release: oneshot::Sender<Released>) {
+        self.counters.unacknowledged.fetch_add(1, Ordering::Relaxed);
+        let _ = release.send(Released { acknowledged: false });
     }
 
     /// Nothing more of a body comes: what its filter has held back is written but for the last chunk.
@@ -347,9 +352,4 @@ impl Worker {
             None => self.inbox.hold(self.held - bytes),
         }
     }
-}
-
-fn now() -> Micros {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Micros(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
 }

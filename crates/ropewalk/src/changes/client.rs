@@ -1,15 +1,13 @@
 //! A command's end: either it writes itself, or it asks the server to.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_engine::{RawExchange, Recorders};
 use ropewalk_store::StoreError;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use super::{Answer, Became, Request, Sent, socket_path};
+use super::{Answer, Became, Linked, Request, Sent, socket_path};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -41,47 +39,27 @@ async fn connect(data_folder: &Path) -> Option<BufReader<UnixStream>> {
     Some(BufReader::new(stream))
 }
 
-/// How linking went.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Linked {
-    pub(crate) linked: u64,
-    pub(crate) moved: u64,
-}
-
 /// Records and links on either way.
-pub(crate) struct Changer<'w> {
-    context: &'w Context,
-    way: Reached<'w>,
-}
-
-enum Reached<'w> {
-    Own {
-        store: &'w AnyStore,
-        recorders: BTreeMap<String, Recorder<'w, AnyStore>>,
-    },
+pub(crate) enum Changer<'w> {
+    Own(Recorders<'w, AnyStore>),
     Server(&'w mut BufReader<UnixStream>),
 }
 
 impl<'w> Changer<'w> {
-    pub(crate) fn new(context: &'w Context, way: &'w mut Way) -> Self {
-        let way = match way {
-            Way::Own(store) => Reached::Own {
-                store,
-                recorders: BTreeMap::new(),
-            },
-            Way::Server(server) => Reached::Server(server),
-        };
-        Changer { context, way }
+    pub(crate) fn new(context: &Context, way: &'w mut Way) -> Self {
+        match way {
+            Way::Own(store) => Changer::Own(context.recorders(store)),
+            Way::Server(server) => Changer::Server(server),
+        }
     }
 
     pub(crate) async fn record(&mut self, owner: &str, batch: &[RawExchange]) -> Result<Vec<Became>, Failure> {
-        match &mut self.way {
-            Reached::Own { store, recorders } => {
-                let recorder = recorder(self.context, store, recorders, owner).await?;
-                let recorded = recorder.record(batch).await?;
-                Ok(recorded.iter().map(|recorded| recorded.outcome.into()).collect())
+        match self {
+            Changer::Own(recorders) => {
+                let recorded = recorders.of(owner).await?.record(batch).await?;
+                Ok(recorded.iter().map(Became::from).collect())
             }
-            Reached::Server(server) => {
+            Changer::Server(server) => {
                 let exchanges = batch.iter().map(|raw| Sent {
                     line: raw.to_line(owner).write(),
                     file: raw.provenance.as_ref().map(|found| found.file.clone()),
@@ -100,36 +78,14 @@ impl<'w> Changer<'w> {
     }
 
     pub(crate) async fn link(&mut self, owner: &str) -> Result<Linked, Failure> {
-        match &mut self.way {
-            Reached::Own { store, recorders } => {
-                let progress = recorder(self.context, store, recorders, owner).await?.link().await?;
-                Ok(Linked {
-                    linked: progress.linked as u64,
-                    moved: progress.moved.len() as u64,
-                })
-            }
-            Reached::Server(server) => {
+        match self {
+            Changer::Own(recorders) => Ok(recorders.of(owner).await?.link().await?.into()),
+            Changer::Server(server) => {
                 let owner = owner.to_owned();
                 linked(&ask(server, &Request::Link { owner }).await?)
             }
         }
     }
-}
-
-async fn recorder<'m, 'w>(
-    context: &Context,
-    store: &'w AnyStore,
-    recorders: &'m mut BTreeMap<String, Recorder<'w, AnyStore>>,
-    owner: &str,
-) -> Result<&'m mut Recorder<'w, AnyStore>, Failure> {
-    if !recorders.contains_key(owner) {
-        let config = &context.config;
-        let recorder = Recorder::new(store, owner, &BundledPrices).await?;
-        let recorder = recorder.with_settings(config.linking, config.spawn_tools.clone());
-        recorders.insert(owner.to_owned(), recorder);
-    }
-    let missing = || Failure::new(Kind::Internal, "a recorder was lost");
-    recorders.get_mut(owner).ok_or_else(missing)
 }
 
 /// Everything of an owner linked again, by the server.
@@ -140,7 +96,7 @@ pub(crate) async fn rebuild(server: &mut BufReader<UnixStream>, owner: &str) -> 
 
 fn linked(answer: &Answer) -> Result<Linked, Failure> {
     match *answer {
-        Answer::Linked { linked, moved } => Ok(Linked { linked, moved }),
+        Answer::Linked(linked) => Ok(linked),
         _ => Err(misunderstood()),
     }
 }

@@ -9,6 +9,8 @@ pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 
+use ropewalk_engine::Progress;
+use ropewalk_store::store::{Outcome, Recorded};
 use serde::{Deserialize, Serialize};
 
 /// Longest request: a batch of an import, escaped.
@@ -41,13 +43,26 @@ struct Sent {
 enum Answer {
     /// One for each exchange that was sent.
     Recorded(Vec<Became>),
-    Linked {
-        linked: u64,
-        moved: u64,
-    },
+    Linked(Linked),
     Failed {
         message: String,
     },
+}
+
+/// How linking went.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Linked {
+    pub(crate) linked: u64,
+    pub(crate) moved: u64,
+}
+
+impl From<Progress> for Linked {
+    fn from(progress: Progress) -> Self {
+        Linked {
+            linked: progress.linked as u64,
+            moved: progress.moved.len() as u64,
+        }
+    }
 }
 
 /// What became of an exchange, as `ropewalk_store` says it.
@@ -60,10 +75,9 @@ pub(crate) enum Became {
     Conflict,
 }
 
-impl From<ropewalk_store::store::Outcome> for Became {
-    fn from(outcome: ropewalk_store::store::Outcome) -> Self {
-        use ropewalk_store::store::Outcome;
-        match outcome {
+impl From<&Recorded> for Became {
+    fn from(recorded: &Recorded) -> Self {
+        match recorded.outcome {
             Outcome::New => Became::New,
             Outcome::Completed => Became::Completed,
             Outcome::Known => Became::Known,

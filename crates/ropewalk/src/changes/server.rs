@@ -1,6 +1,5 @@
 //! The server's end: changes for commands that may not write themselves.
 
-use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -9,7 +8,7 @@ use std::sync::Arc;
 
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::spawn::SpawnTools;
-use ropewalk_engine::{Progress, RawExchange, Recorder, Settings};
+use ropewalk_engine::{RawExchange, Recorders, Settings};
 use ropewalk_store::facts::Provenance;
 use ropewalk_wire::exchange::ExchangeLine;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
@@ -17,8 +16,9 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::{Answer, REQUEST_BYTES_MAX, Request, Sent, socket_path};
+use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, socket_path};
 use crate::any_store::AnyStore;
+use crate::failure::{Failure, Kind};
 
 /// Commands that change something at once; more wait.
 const COMMANDS_MAX: usize = 4;
@@ -95,11 +95,7 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
     let Ok(Some(store)) = opened else {
         return Ok(());
     };
-    let mut recorders = Recorders {
-        store: &store,
-        rules,
-        by_owner: BTreeMap::new(),
-    };
+    let mut recorders = Recorders::new(&*store, &BundledPrices, rules.linking, rules.spawn_tools.clone());
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -108,67 +104,37 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => recorders.change(request).await,
-            Err(error) => Err(format!("the request cannot be read: {error}")),
+            Ok(request) => change(&mut recorders, request).await,
+            Err(error) => Err(Failure::new(
+                Kind::Internal,
+                format!("the request cannot be read: {error}"),
+            )),
         };
-        let answer = answer.unwrap_or_else(|message| Answer::Failed { message });
+        let answer = answer.unwrap_or_else(|failure| Answer::Failed {
+            message: failure.message().to_owned(),
+        });
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
         write.write_all(&text).await?;
     }
 }
 
-struct Recorders<'s> {
-    store: &'s AnyStore,
-    rules: &'s Rules,
-    by_owner: BTreeMap<String, Recorder<'s, AnyStore>>,
-}
-
-impl<'s> Recorders<'s> {
-    async fn change(&mut self, request: Request) -> Result<Answer, String> {
-        match request {
-            Request::Record { owner, exchanges } => {
-                let batch: Result<Vec<RawExchange>, String> = exchanges.into_iter().map(read).collect();
-                let recorded = self.of(&owner).await?.record(&batch?).await;
-                let recorded = recorded.map_err(|error| error.to_string())?;
-                Ok(Answer::Recorded(
-                    recorded.iter().map(|recorded| recorded.outcome.into()).collect(),
-                ))
-            }
-            Request::Link { owner } => {
-                let progress = self.of(&owner).await?.link().await;
-                Ok(linked(&progress.map_err(|error| error.to_string())?))
-            }
-            Request::Rebuild { owner } => {
-                let progress = self.of(&owner).await?.rebuild().await;
-                Ok(linked(&progress.map_err(|error| error.to_string())?))
-            }
+async fn change(recorders: &mut Recorders<'_, AnyStore>, request: Request) -> Result<Answer, Failure> {
+    Ok(match request {
+        Request::Record { owner, exchanges } => {
+            let batch: Result<Vec<RawExchange>, Failure> = exchanges.into_iter().map(read).collect();
+            let recorded = recorders.of(&owner).await?.record(&batch?).await?;
+            Answer::Recorded(recorded.iter().map(Became::from).collect())
         }
-    }
-
-    async fn of(&mut self, owner: &str) -> Result<&mut Recorder<'s, AnyStore>, String> {
-        if !self.by_owner.contains_key(owner) {
-            let recorder = Recorder::new(self.store, owner, &BundledPrices).await;
-            let recorder = recorder.map_err(|error| error.to_string())?;
-            let recorder = recorder.with_settings(self.rules.linking, self.rules.spawn_tools.clone());
-            self.by_owner.insert(owner.to_owned(), recorder);
-        }
-        self.by_owner
-            .get_mut(owner)
-            .ok_or_else(|| "a recorder was lost".to_owned())
-    }
+        Request::Link { owner } => Answer::Linked(recorders.of(&owner).await?.link().await?.into()),
+        Request::Rebuild { owner } => Answer::Linked(recorders.of(&owner).await?.rebuild().await?.into()),
+    })
 }
 
-fn linked(progress: &Progress) -> Answer {
-    Answer::Linked {
-        linked: progress.linked as u64,
-        moved: progress.moved.len() as u64,
-    }
-}
-
-fn read(sent: Sent) -> Result<RawExchange, String> {
-    let line = ExchangeLine::parse(sent.line.as_bytes()).map_err(|error| error.to_string())?;
-    let mut raw = RawExchange::try_from(line).map_err(|error| error.to_string())?;
+fn read(sent: Sent) -> Result<RawExchange, Failure> {
+    let unreadable = |error: &dyn std::error::Error| Failure::from_error(Kind::Internal, error);
+    let line = ExchangeLine::parse(sent.line.as_bytes()).map_err(|error| unreadable(&error))?;
+    let mut raw = RawExchange::try_from(line).map_err(|error| unreadable(&error))?;
     raw.provenance = sent.file.map(|file| Provenance {
         file,
         line: sent.number,

@@ -1,12 +1,10 @@
 //! `ropewalk rebuild`: everything linked again.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::link::Linker;
-use ropewalk_engine::{Progress, Recorder};
 use ropewalk_store::{Micros, Store as _};
 
-use crate::any_store::AnyStore;
-use crate::changes::client::{self, Linked, Way};
+use crate::changes::Linked;
+use crate::changes::client::{self, Way};
 use crate::cli::Rebuild;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -31,12 +29,16 @@ pub(crate) async fn run(context: &Context, arguments: &Rebuild) -> Result<(), Fa
     let Linked { linked, moved } = match is_dry {
         true => {
             let linker = Linker::new(&store, id, &owner, context.config.linking);
-            of(&linker.try_rebuild(context.as_of.unwrap_or(Micros::MAX)).await?.progress)
+            linker
+                .try_rebuild(context.as_of.unwrap_or(Micros::MAX))
+                .await?
+                .progress
+                .into()
         }
         false => {
             drop(store);
             match Way::open(context).await? {
-                Way::Own(store) => of(&recorder(context, &store, &owner).await?.rebuild().await?),
+                Way::Own(store) => context.recorders(&store).of(&owner).await?.rebuild().await?.into(),
                 Way::Server(mut server) => client::rebuild(&mut server, &owner).await?,
             }
         }
@@ -51,17 +53,4 @@ pub(crate) async fn run(context: &Context, arguments: &Rebuild) -> Result<(), Fa
         out.line(&format!("{linked} linked, {moved} {moved_word}"))?;
     }
     out.finish()
-}
-
-async fn recorder<'s>(context: &Context, store: &'s AnyStore, owner: &str) -> Result<Recorder<'s, AnyStore>, Failure> {
-    let recorder = Recorder::new(store, owner, &BundledPrices).await?;
-    let config = &context.config;
-    Ok(recorder.with_settings(config.linking, config.spawn_tools.clone()))
-}
-
-fn of(progress: &Progress) -> Linked {
-    Linked {
-        linked: progress.linked as u64,
-        moved: progress.moved.len() as u64,
-    }
 }

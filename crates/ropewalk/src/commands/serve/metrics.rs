@@ -10,8 +10,8 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
-use ropewalk_proxy::counters::{BUCKETS_US, Snapshot, Times};
-use ropewalk_proxy::forward::{Counted, FORWARD_SECONDS};
+use ropewalk_proxy::counters::{Snapshot, Times};
+use ropewalk_proxy::forward::Counted;
 use ropewalk_proxy::journal::Journal;
 
 /// Where the numbers come from.
@@ -98,7 +98,11 @@ impl Collector for Numbers {
                 "records that were damaged when read",
                 recording.bad_records,
             ),
-            ("forwarded", "requests that were forwarded", self.forwarding.forwarded),
+            (
+                "forwarded",
+                "requests that were forwarded",
+                self.forwarding.took.count(),
+            ),
             (
                 "refused",
                 "requests that were answered in the provider's place",
@@ -155,24 +159,20 @@ impl Collector for Numbers {
             "how long the store took for a batch",
             &recording.batch,
         )?;
-        forward_times(&mut to, &self.forwarding)
+        times(
+            &mut to,
+            "forward",
+            "how long forwarded exchanges took, from the request's head to the answer's end",
+            &self.forwarding.took,
+        )
     }
 }
 
 const SECOND_US: f64 = 1_000_000.0;
 
 fn times(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, times: &Times) -> fmt::Result {
-    let ends = BUCKETS_US.iter().map(|end| *end as f64 / SECOND_US);
-    let buckets: Vec<(f64, u64)> = ends.chain([f64::MAX]).zip(times.buckets).collect();
+    let ends = times.ends_us.iter().map(|end| *end as f64 / SECOND_US);
+    let buckets: Vec<(f64, u64)> = ends.chain([f64::MAX]).zip(times.buckets.iter().copied()).collect();
     let mut metric = to.encode_descriptor(name, help, Some(&Unit::Seconds), MetricType::Histogram)?;
     metric.encode_histogram::<NoLabelSet>(times.sum_us as f64 / SECOND_US, times.count(), &buckets, None)
-}
-
-fn forward_times(to: &mut DescriptorEncoder<'_>, counted: &Counted) -> fmt::Result {
-    let ends = FORWARD_SECONDS.iter().copied().chain([f64::MAX]);
-    let buckets: Vec<(f64, u64)> = ends.zip(counted.took.iter().copied()).collect();
-    let help = "how long forwarded exchanges took, from the request's head to the answer's end";
-    let mut metric = to.encode_descriptor("forward", help, Some(&Unit::Seconds), MetricType::Histogram)?;
-    let count = counted.took.iter().sum();
-    metric.encode_histogram::<NoLabelSet>(counted.took_micros as f64 / SECOND_US, count, &buckets, None)
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ropewalk_testkit::upstream::provider::Provider;
-use ropewalk_testkit::upstream::{Answer, Gate, Upstream};
+use ropewalk_testkit::upstream::{Answer, Gate, Received, Upstream};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -12,6 +12,14 @@ use super::client::{Client, Kind, call};
 use super::server::{Place, Server};
 
 const MESSAGES: Kind = Kind::Messages { streams: true };
+
+/// The provider hears that nobody waits for its answer any more.
+async fn is_told(asked: &Received) {
+    assert!(
+        asked.closed_within(Duration::from_secs(20)).await,
+        "the provider is told"
+    );
+}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_in_a_stream_is_recorded_as_cancelled_with_what_it_saw() {
@@ -26,10 +34,7 @@ async fn a_client_that_goes_away_in_a_stream_is_recorded_as_cancelled_with_what_
     read_until(&mut client, "message_start").await;
     drop(client);
     let asked = upstream.next_request().await;
-    assert!(
-        asked.closed_within(Duration::from_secs(20)).await,
-        "the provider is told"
-    );
+    is_told(&asked).await;
     let exchange = only_exchange(&place, server);
     assert_eq!(exchange["status"], "client_cancelled");
     let id = exchange["id"].as_str().unwrap();
@@ -45,10 +50,7 @@ async fn a_client_that_goes_away_before_the_first_byte_is_recorded_as_cancelled(
     let client = asking(&server, "is anybody there?").await;
     let asked = upstream.next_request().await;
     drop(client);
-    assert!(
-        asked.closed_within(Duration::from_secs(20)).await,
-        "the provider is told"
-    );
+    is_told(&asked).await;
     assert_eq!(only_exchange(&place, server)["status"], "client_cancelled");
 }
 
@@ -63,10 +65,7 @@ async fn a_client_that_goes_away_in_its_own_request_is_recorded_as_cancelled() {
     client.write_all(half.as_bytes()).await.unwrap();
     let asked = upstream.next_request().await;
     drop(client);
-    assert!(
-        asked.closed_within(Duration::from_secs(20)).await,
-        "the provider is told"
-    );
+    is_told(&asked).await;
     let exchange = only_exchange(&place, server);
     assert_eq!(exchange["status"], "client_cancelled");
     let id = exchange["id"].as_str().unwrap();
