@@ -1,17 +1,23 @@
 //! When an exchange is released, at each level.
 
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ropewalk_proxy::journal::{Level, Settings};
 
-use crate::support::{Faulty, Running};
+use crate::support::{Faulty, Running, patient, wait_for};
 
 fn disk() -> Settings {
     Settings {
         level: Level::Disk,
+        ..patient()
+    }
+}
+
+fn impatient() -> Settings {
+    Settings {
         hold_max: Duration::from_millis(50),
-        ..Settings::default()
+        ..disk()
     }
 }
 
@@ -20,15 +26,13 @@ fn os_releases_after_the_write_and_syncs_soon_after() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
     let switches = files.switches.clone();
-    switches.sync_ms.store(60, Ordering::SeqCst);
-    let running = Running::start(files, Settings::default());
-    let begun = Instant::now();
+    switches.sync_gate.close();
+    let running = Running::start(files, patient());
     let released = running.exchange(1, "{}", "{}").blocking_recv().unwrap();
     assert!(released.acknowledged);
-    assert!(begun.elapsed() < Duration::from_millis(50));
     assert_eq!(*switches.log.lock().unwrap(), ["append"]);
-    std::thread::sleep(Duration::from_millis(100 + 60 + 60));
-    assert_eq!(*switches.log.lock().unwrap(), ["append", "sync"]);
+    switches.sync_gate.open();
+    wait_for(|| *switches.log.lock().unwrap() == ["append", "sync"]);
 }
 
 #[test]
@@ -36,10 +40,13 @@ fn disk_releases_after_the_sync() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
     let switches = files.switches.clone();
-    switches.sync_ms.store(20, Ordering::SeqCst);
+    switches.sync_gate.close();
     let running = Running::start(files, disk());
-    let released = running.exchange(1, "{}", "{}").blocking_recv().unwrap();
-    assert!(released.acknowledged);
+    let mut released = running.exchange(1, "{}", "{}");
+    switches.sync_gate.wait_for_somebody();
+    assert!(released.try_recv().is_err(), "it is held back");
+    switches.sync_gate.open();
+    assert!(released.blocking_recv().unwrap().acknowledged);
     // A new segment is durable when its name is.
     assert_eq!(*switches.log.lock().unwrap(), ["append", "sync", "folder"]);
 }
@@ -49,51 +56,44 @@ fn disk_syncs_once_for_all_who_wait() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
     let switches = files.switches.clone();
-    switches.sync_ms.store(15, Ordering::SeqCst);
-    let running = Running::start(
-        files,
-        Settings {
-            hold_max: Duration::from_secs(10),
-            ..disk()
-        },
-    );
+    switches.sync_gate.close();
+    let running = Running::start(files, disk());
     let waiting: Vec<_> = (0..200).map(|key| running.exchange(key, "{}", "{}")).collect();
+    wait_for(|| running.counters().records.load(Ordering::Relaxed) == 400);
+    switches.sync_gate.open();
     for released in waiting {
         assert!(released.blocking_recv().unwrap().acknowledged);
     }
-    assert!(switches.syncs.load(Ordering::SeqCst) <= 5);
+    // The one that was under way, and one for all who came meanwhile.
+    assert!(switches.syncs.load(Ordering::SeqCst) <= 2);
 }
 
 #[test]
 fn a_sync_that_takes_too_long_is_not_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
-    files.switches.sync_ms.store(400, Ordering::SeqCst);
-    let running = Running::start(files, disk());
-    let begun = Instant::now();
+    let switches = files.switches.clone();
+    switches.sync_gate.close();
+    let running = Running::start(files, impatient());
     let released = running.exchange(1, "{}", "{}").blocking_recv().unwrap();
-    let held = begun.elapsed();
     assert!(!released.acknowledged);
-    assert!(
-        held >= Duration::from_millis(45) && held < Duration::from_millis(150),
-        "{held:?}"
-    );
     // And those that come while it hangs.
     let released = running.exchange(2, "{}", "{}").blocking_recv().unwrap();
     assert!(!released.acknowledged);
     assert_eq!(running.counters().unacknowledged.load(Ordering::Relaxed), 2);
+    switches.sync_gate.open();
 }
 
 #[test]
 fn a_write_that_hangs_is_not_waited_for_either() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
-    files.switches.append_ms.store(300, Ordering::SeqCst);
-    let running = Running::start(files, disk());
-    let begun = Instant::now();
+    let switches = files.switches.clone();
+    switches.append_gate.close();
+    let running = Running::start(files, impatient());
     let released = running.exchange(1, "{}", "{}").blocking_recv().unwrap();
     assert!(!released.acknowledged);
-    assert!(begun.elapsed() < Duration::from_millis(200));
+    switches.append_gate.open();
 }
 
 #[test]

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::{Duration, Instant};
 
 use ropewalk_proxy::journal::payload::{Ending, Payload};
 use ropewalk_proxy::journal::{Journal, Position, Settings, WhenFull};
 
-use crate::support::{Faulty, Running, bodies, folder_of, patient, read_all};
+use crate::support::{Faulty, Running, bodies, folder_of, patient, read_all, wait_for};
 
 fn tiny(when_full: WhenFull) -> Settings {
     Settings {
@@ -34,14 +33,6 @@ fn fill(running: &Running) -> u64 {
 fn trim_all(journal: &Journal) {
     let last = read_all(journal).last().unwrap().at;
     journal.trim(last, &std::collections::BTreeSet::new());
-}
-
-fn wait_for(what: impl Fn() -> bool) {
-    let begun = Instant::now();
-    while !what() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "it never came");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 fn gaps(journal: &Journal) -> Vec<u64> {

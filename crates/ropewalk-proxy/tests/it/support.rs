@@ -3,9 +3,9 @@
 use std::io;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
@@ -31,12 +31,59 @@ pub(crate) struct Faulty {
 pub(crate) struct Switches {
     pub(crate) appends_fail: AtomicBool,
     pub(crate) syncs_fail: AtomicBool,
-    pub(crate) sync_ms: AtomicU64,
-    pub(crate) append_ms: AtomicU64,
+    pub(crate) append_gate: Gate,
+    pub(crate) sync_gate: Gate,
     pub(crate) appends: AtomicU64,
     pub(crate) syncs: AtomicU64,
     /// What happened, in order.
     pub(crate) log: Mutex<Vec<&'static str>>,
+}
+
+/// Holds up whoever comes to it while it is closed.
+#[derive(Debug, Default)]
+pub(crate) struct Gate {
+    state: Mutex<GateState>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct GateState {
+    is_closed: bool,
+    waiting: usize,
+}
+
+impl Gate {
+    pub(crate) fn close(&self) {
+        self.state.lock().unwrap().is_closed = true;
+    }
+
+    pub(crate) fn open(&self) {
+        self.state.lock().unwrap().is_closed = false;
+        self.changed.notify_all();
+    }
+
+    /// Returns when somebody stands before it.
+    pub(crate) fn wait_for_somebody(&self) {
+        wait_for(|| self.state.lock().unwrap().waiting > 0);
+    }
+
+    fn pass(&self) {
+        let mut state = self.state.lock().unwrap();
+        state.waiting += 1;
+        while state.is_closed {
+            state = self.changed.wait(state).unwrap();
+        }
+        state.waiting -= 1;
+    }
+}
+
+/// Waits for something that happens soon, but on a busy machine not at once.
+pub(crate) fn wait_for(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[derive(Debug)]
@@ -84,7 +131,7 @@ impl Files for Faulty {
 impl OpenFile for FaultyFile {
     fn append(&self, data: &[u8]) -> io::Result<()> {
         self.switches.appends.fetch_add(1, Ordering::SeqCst);
-        std::thread::sleep(Duration::from_millis(self.switches.append_ms.load(Ordering::SeqCst)));
+        self.switches.append_gate.pass();
         if self.switches.appends_fail.load(Ordering::SeqCst) {
             // Torn in the middle, as a full disk does.
             self.real.append(&data[..data.len() / 2])?;
@@ -95,7 +142,7 @@ impl OpenFile for FaultyFile {
         Ok(())
     }
     fn sync(&self) -> io::Result<()> {
-        std::thread::sleep(Duration::from_millis(self.switches.sync_ms.load(Ordering::SeqCst)));
+        self.switches.sync_gate.pass();
         if self.switches.syncs_fail.load(Ordering::SeqCst) {
             return Err(io::Error::other("told to fail"));
         }
@@ -112,7 +159,7 @@ impl OpenFile for FaultyFile {
 /// A bound that a busy machine does not reach.
 pub(crate) fn patient() -> Settings {
     Settings {
-        hold_max: Duration::from_secs(10),
+        hold_max: Duration::from_secs(60),
         ..Settings::default()
     }
 }

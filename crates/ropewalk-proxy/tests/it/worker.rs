@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_proxy::journal::Journal;
@@ -10,7 +9,9 @@ use ropewalk_proxy::journal::payload::{self, Payload};
 use ropewalk_proxy::tee::{BodyOf, Ending, Event, ExchangeKey, Half, Keep, Scrub, ScrubBody, channel};
 use ropewalk_store::Micros;
 
-use crate::support::{Faulty, Running, answer_head, bodies, copy_of, folder_of, head, patient, read_all, read_folder};
+use crate::support::{
+    Faulty, Running, answer_head, bodies, copy_of, folder_of, head, patient, read_all, read_folder, wait_for,
+};
 
 fn start(folder: &std::path::Path) -> Running {
     Running::start(Arc::new(folder_of(folder)), patient())
@@ -68,9 +69,10 @@ fn many_exchanges_are_one_write() {
     let folder = tempfile::tempdir().unwrap();
     let files = Faulty::open(folder.path());
     let switches = files.switches.clone();
-    switches.append_ms.store(20, Ordering::SeqCst);
+    switches.append_gate.close();
     let running = Running::start(files, patient());
     let waiting: Vec<_> = (0..300).map(|key| running.exchange(key, "{}", "{}")).collect();
+    switches.append_gate.open();
     for released in waiting {
         assert!(released.blocking_recv().unwrap().acknowledged);
     }
@@ -113,7 +115,11 @@ fn a_crash_in_a_stream_leaves_what_had_come_a_second_before() {
     running.begin(1, "question");
     running.answer(1, "first, ");
     running.data(1, b"second", 2);
-    std::thread::sleep(Duration::from_millis(1_200));
+    wait_for(|| {
+        bodies(&read_all(&running.journal))
+            .get(&1)
+            .is_some_and(|of| of.answer.ends_with(b"second"))
+    });
     let copy = copy_of(folder.path());
     let (entries, _) = read_folder(copy.path());
     let found = &bodies(&entries)[&1];

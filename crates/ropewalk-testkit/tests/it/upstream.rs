@@ -15,7 +15,8 @@ use ropewalk_wire::response::decode_response;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-const SOON: Duration = Duration::from_millis(500);
+/// Far more than it takes, for machines that are busy.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 async fn connected(upstream: &Upstream) -> TcpStream {
     TcpStream::connect(upstream.address()).await.unwrap()
@@ -130,7 +131,7 @@ async fn sees_a_client_go_before_and_while_it_answers() {
         let request = upstream.next_request().await;
         assert!(!request.closed_within(Duration::from_millis(30)).await);
         drop(socket);
-        assert!(request.closed_within(SOON).await);
+        assert!(request.closed_within(PATIENCE).await);
     }
 }
 
@@ -145,7 +146,7 @@ async fn sees_a_client_go_in_the_middle_of_its_request() {
     let request = upstream.next_request().await;
     assert!(request.has_body_bytes(3).await);
     drop(socket);
-    assert!(request.closed_within(SOON).await);
+    assert!(request.closed_within(PATIENCE).await);
     assert_eq!(
         (request.body().await, request.is_body_whole()),
         (Bytes::from("abc"), false)
@@ -315,13 +316,13 @@ async fn sees_http2_clients_go_and_dies_on_them() {
     let asking = tokio::spawn(client.send_request(post("")));
     let request = upstream.next_request().await;
     asking.abort();
-    assert!(request.closed_within(SOON).await);
+    assert!(request.closed_within(PATIENCE).await);
 
     upstream.answer_next(Answer::events(["a"]).then_hang());
     let response = client.send_request(post("")).await.unwrap();
     let request = upstream.next_request().await;
     drop(response);
-    assert!(request.closed_within(SOON).await);
+    assert!(request.closed_within(PATIENCE).await);
 
     for answer in [Answer::events(["a"]).then_reset(), Answer::events(["a"]).then_close()] {
         upstream.answer_next(answer);

@@ -17,9 +17,6 @@ use crate::turn::{body, turn};
 /// A page and a half above 4 MB: tables reach it after some thousand turns, and the limit falls into a page.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024 + 4096;
 
-/// Until a closed connection has been noticed.
-const NOTICED: Duration = Duration::from_millis(300);
-
 async fn count(store: &Postgres, owner: OwnerId) -> u64 {
     store.stats(owner).await.unwrap().exchanges
 }
@@ -122,11 +119,14 @@ async fn a_database_that_became_read_only_says_so_and_is_read() {
         "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity \
          WHERE datname = current_database() AND pid <> pg_backend_pid()",
     );
-    tokio::time::sleep(NOTICED).await;
-    let refused = fresh
-        .store
-        .record(fresh.owner, vec![turn("b", 2, &["hello"], None)])
-        .await;
+    // Until it is noticed that they are closed.
+    let refused = loop {
+        let batch = vec![turn("b", 2, &["hello"], None)];
+        match fresh.store.record(fresh.owner, batch).await {
+            Err(StoreError::Database { .. }) => tokio::time::sleep(Duration::from_millis(10)).await,
+            refused => break refused,
+        }
+    };
     assert!(matches!(refused, Err(StoreError::ReadOnly)), "{refused:?}");
     let body = fresh.store.body(fresh.owner, recorded.number, Half::Request).await;
     assert!(body.unwrap().is_some());

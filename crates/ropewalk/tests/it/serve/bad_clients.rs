@@ -73,9 +73,7 @@ async fn drip(mut socket: TcpStream, beginning: &'static str) -> Result<(), &'st
             }
         }
     };
-    tokio::time::timeout(Duration::from_secs(15), cut)
-        .await
-        .map_err(|_| beginning)
+    tokio::time::timeout(PATIENCE, cut).await.map_err(|_| beginning)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -47,15 +47,13 @@ async fn a_stream_that_is_under_way_ends_and_is_recorded_before_the_server_stops
 async fn an_idle_connection_does_not_delay_the_end() {
     let upstream = Upstream::start().await;
     upstream.answer_as(Provider::new());
-    let place = Place::before(&upstream);
+    // Streams may take for ever, but there is none.
+    let place = Place::with(&upstream, "[limits]\ndrain_s = 86400\n");
     let server = place.serve();
     let mut kept_alive = Client::connect(server.address).await.unwrap();
     kept_alive.call(MESSAGES, "and then nothing").await.unwrap();
     let silent = TcpStream::connect(server.address).await.unwrap();
-    let started = std::time::Instant::now();
     assert!(server.stop().is_recorded());
-    // The limit for streams is 30 s.
-    assert!(started.elapsed().as_secs() < 15, "{:?}", started.elapsed());
     drop(silent);
 }
 
