@@ -118,11 +118,18 @@ impl Context {
     }
 }
 
+/// A quarter of what the whole process may take while it records.
+const CACHE_KIB: u32 = 64 << 10;
+
 /// The store at a place, as its writer.
 pub(crate) async fn open_to_write(place: &Place) -> Result<AnyStore, StoreError> {
     match place {
         Place::Folder(folder) => {
-            let store = Sqlite::open(folder, &sqlite::Options::default())?;
+            let options = sqlite::Options {
+                cache_kib: CACHE_KIB,
+                ..sqlite::Options::default()
+            };
+            let store = Sqlite::open(folder, &options)?;
             Ok(AnyStore::Sqlite(Box::new(store)))
         }
         Place::Postgres(url) => {

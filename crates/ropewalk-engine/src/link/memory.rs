@@ -20,7 +20,10 @@ use crate::link::places::Conversation;
 const KEPT_MAX: usize = 8_192;
 
 /// Bytes of requests whose chains are kept; others are read from their bodies.
-const OUTLINE_BYTES_MAX: u64 = 64 << 20;
+const OUTLINE_BYTES_MAX: u64 = 32 << 20;
+
+/// What a chain takes beside the texts of its request.
+const OUTLINE_BYTES: u64 = 2 << 10;
 
 #[derive(Debug, Default)]
 pub(super) struct Memory {
@@ -95,6 +98,7 @@ impl Outlines {
 
     /// Keeps the chain of a request of so many bytes, and drops the oldest ones for it.
     pub(super) fn keep(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, bytes: u64) {
+        let bytes = bytes + OUTLINE_BYTES;
         if bytes > OUTLINE_BYTES_MAX || self.kept.contains_key(&exchange) {
             return;
         }

@@ -61,6 +61,10 @@ impl Pack {
     }
 
     pub(super) fn push(&mut self, part: &[u8]) {
+        // Most packs become full, and growing step by step touches twice the memory.
+        if self.bytes.capacity() == 0 {
+            self.bytes.reserve(PACK_BYTES_MAX);
+        }
         self.bytes.extend_from_slice(part);
         self.ends.push(self.bytes.len());
     }

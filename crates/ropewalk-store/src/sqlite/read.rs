@@ -70,7 +70,11 @@ pub(super) fn exchanges(
     selection: &Selection,
     as_of: Micros,
 ) -> Result<Vec<ExchangeRow>> {
-    let mut rows = Vec::new();
+    let keys = match selection {
+        Selection::Log { after, limit } => log(connection, owner, *after, as_of, (*limit).min(PAGE_MAX))?,
+        _ => Vec::new(),
+    };
+    let mut rows = Vec::with_capacity(keys.len());
     let mut reader = RowReader::new(connection, fresh.packs(), owner);
     let mut select = |filter: &str, columns: &[&dyn rusqlite::ToSql]| -> Result<()> {
         let mut statement = connection
@@ -107,8 +111,8 @@ pub(super) fn exchanges(
             let limit = (*limit).min(PAGE_MAX) as i64;
             select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
         }
-        Selection::Log { after, limit } => {
-            for key in log(connection, owner, *after, as_of, (*limit).min(PAGE_MAX))? {
+        Selection::Log { .. } => {
+            for key in keys {
                 select("e.key = ?2", &[&owner.0, &key])?;
             }
         }
