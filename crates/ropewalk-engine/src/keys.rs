@@ -14,6 +14,7 @@ use ropewalk_store::facts::{HashKind, Key, KeyKind};
 use ropewalk_wire::auxiliary::RequestKind;
 use ropewalk_wire::hints::Hints;
 
+use crate::detail::word;
 use crate::spawn::{self, SpawnTools};
 
 /// Shortest assistant text that anchors a rewritten history: shorter ones are said in many conversations.
@@ -182,14 +183,14 @@ pub(crate) fn of_answer(answer: &Response, is_compaction: bool, tools: &SpawnToo
     let mut keys = BTreeSet::new();
     let ids = answer.id.iter().chain(answer.item_ids.iter().map(|(id, _)| id));
     keys.extend(ids.map(|id| id_key(KeyKind::Item, id)));
-    let prompts = tools.calls(&answer.blocks).into_iter().filter_map(|call| call.prompt);
-    keys.extend(prompts.filter_map(|prompt| {
-        let hash = spawn::prompt_hash(&prompt)?;
-        Some(Key {
+    for call in tools.calls(&answer.blocks) {
+        let prompt = call.prompt.as_deref().and_then(spawn::prompt_hash);
+        keys.extend(prompt.map(|hash| Key {
             kind: KeyKind::SpawnPrompt,
             hash,
-        })
-    }));
+        }));
+        keys.extend(call.name.map(|name| id_key(KeyKind::SpawnName, &word(&name))));
+    }
     keys.extend(answer.blocks.iter().filter_map(anchor_key));
     if is_compaction && answer.complete && answer.error.is_none() {
         let texts = answer.blocks.iter().filter_map(|block| match block {

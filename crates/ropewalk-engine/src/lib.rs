@@ -4,7 +4,8 @@
 //! them), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
-//! becomes of it), then [`view`] (how all of it is read).
+//! becomes of it), then [`view`] (how all of it is read) and [`project`] (what a newer
+//! program makes of it).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
 //! that came; no credential reaches the facts outside the bodies.
@@ -15,6 +16,7 @@ mod detail;
 pub mod keys;
 pub mod link;
 pub mod prepare;
+pub mod project;
 pub mod raw;
 mod recipe;
 pub mod record;

@@ -15,7 +15,7 @@ use ropewalk_core::cost::{Cost, PriceTable, Served};
 use ropewalk_core::hash::{NodeHash, RULES_VERSION};
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
-use ropewalk_core::projections::Projections;
+use ropewalk_core::projections::{PROJECTIONS_VERSION, Projections};
 use ropewalk_store::facts::{Body, Key, Link, Spawn, Status};
 use ropewalk_store::{Micros, NewExchange};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
@@ -190,6 +190,7 @@ fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) 
         detail: String::new(),
         provenance: raw.provenance.clone(),
         rules_version: RULES_VERSION,
+        projections_version: PROJECTIONS_VERSION,
     }
 }
 

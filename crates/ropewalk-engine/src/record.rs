@@ -8,6 +8,7 @@ use ropewalk_store::{Micros, NewExchange, Store, StoreError};
 use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
 use crate::prepare::Preparer;
+use crate::project::{Projector, Reprojected};
 use crate::raw::RawExchange;
 use crate::spawn::SpawnTools;
 
@@ -99,6 +100,17 @@ impl<'s, S: Store> Recorder<'s, S> {
     /// The links as they were at a time, to be read like a store's.
     pub async fn as_of(&self, at: Micros) -> Result<Overlay<&'s S>, LinkError> {
         Ok(self.linker.try_rebuild(at).await?.overlay)
+    }
+
+    /// Makes hashes and keys that an older program made again from the bodies. Links do not know it until they are rebuilt.
+    pub async fn project(&self) -> Result<Reprojected, StoreError> {
+        let projector = Projector {
+            store: self.store,
+            owner: self.owner,
+            prices: self.prices,
+            spawn_tools: &self.spawn_tools,
+        };
+        projector.run(false).await
     }
 
     /// Links everything again.

@@ -166,10 +166,12 @@ pub enum KeyKind {
     CallResult,
     /// A provider's id of an answer or item that this request goes on from.
     Reference,
+    /// Whom a spawning tool call asks for.
+    SpawnName,
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 10] = [
+    pub const ALL: [KeyKind; 11] = [
         KeyKind::SpawnPrompt,
         KeyKind::Summary,
         KeyKind::Session,
@@ -180,12 +182,13 @@ impl KeyKind {
         KeyKind::Opening,
         KeyKind::CallResult,
         KeyKind::Reference,
+        KeyKind::SpawnName,
     ];
 
     /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
     pub fn is_of_answer(self) -> bool {
         match self {
-            KeyKind::SpawnPrompt | KeyKind::Summary | KeyKind::Item | KeyKind::Anchor => true,
+            KeyKind::SpawnPrompt | KeyKind::SpawnName | KeyKind::Summary | KeyKind::Item | KeyKind::Anchor => true,
             KeyKind::Session
             | KeyKind::Agent
             | KeyKind::Hash
@@ -200,6 +203,7 @@ impl KeyKind {
         match self {
             KeyKind::Session | KeyKind::Agent => true,
             KeyKind::SpawnPrompt
+            | KeyKind::SpawnName
             | KeyKind::Summary
             | KeyKind::Item
             | KeyKind::Anchor
@@ -223,6 +227,7 @@ impl KeyKind {
             KeyKind::Opening => 7,
             KeyKind::CallResult => 8,
             KeyKind::Reference => 9,
+            KeyKind::SpawnName => 10,
         }
     }
 
@@ -360,4 +365,18 @@ pub struct NewExchange {
     pub detail: String,
     pub provenance: Option<Provenance>,
     pub rules_version: u32,
+    /// Of the program that made `hashes` and `keys`.
+    pub projections_version: u32,
+}
+
+/// The hashes and keys of a recorded exchange, made again from its bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Projected {
+    pub exchange: ExchangeNumber,
+    /// The answer that they were made with. An exchange that has another one by now is left alone.
+    pub response_sha256: Option<[u8; 32]>,
+    pub hashes: Vec<(HashKind, Vec<u8>)>,
+    /// All but those of `hashes`, which the store makes itself.
+    pub keys: Vec<Key>,
+    pub version: u32,
 }

@@ -7,7 +7,8 @@ use ropewalk_core::model::Usage;
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{
-    ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Provenance, Spawn, Status, TextSource,
+    ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Projected, Provenance, Spawn, Status,
+    TextSource,
 };
 use crate::hash_prefix::HashPrefix;
 
@@ -180,6 +181,8 @@ pub struct ExchangeRow {
     pub detail: String,
     pub provenance: Option<Provenance>,
     pub rules_version: u32,
+    /// Of the program that made `hashes` and `keys`; 0 where none was written down.
+    pub projections_version: u32,
 }
 
 impl ExchangeRow {
@@ -300,6 +303,10 @@ pub trait Store: Send + Sync {
 
     /// Stores exchanges, all or none. One that is there already changes nothing.
     fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> impl Future<Output = Result<Vec<Recorded>>> + Send;
+
+    /// Replaces the hashes and keys of exchanges by those that a newer program makes of the same bodies, all or none, and says of
+    /// how many. Newer exchanges are to come before older ones: a store may keep a hash with an exchange before.
+    fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> impl Future<Output = Result<u64>> + Send;
 
     /// Answers as the store stood at `as_of`: requests by their start, answers by their end.
     fn look_up(

@@ -214,5 +214,6 @@ fn exchange(
         detail: "{}".to_owned(),
         provenance: None,
         rules_version: 1,
+        projections_version: 1,
     }
 }

@@ -3,7 +3,7 @@
 use ropewalk_core::hash::NodeHash;
 use ropewalk_engine::link::Overlay;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats,
@@ -56,6 +56,10 @@ impl Store for AnyStore {
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         delegate!(self, store => store.record(owner, batch))
+    }
+
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        delegate!(self, store => store.project(owner, batch))
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {

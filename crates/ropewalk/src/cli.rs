@@ -344,11 +344,15 @@ pub(crate) struct Search {
 #[command(after_help = "Examples:
   ropewalk rebuild --dry-run
   ropewalk rebuild
+  ropewalk rebuild --projections                after an update that hashes something otherwise
   ropewalk rebuild --as-of 2026-11-01")]
 pub(crate) struct Rebuild {
     /// Say what would change, and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+    /// First make the hashes and keys again that an older version made; when interrupted, the next run goes on
+    #[arg(long)]
+    pub(crate) projections: bool,
 }
 
 /// Look for damage

@@ -152,6 +152,15 @@ impl Evidence {
         found.map(|found| &**found).ok_or_else(|| vec![Need::Children(number)])
     }
 
+    /// For each exchange: those that go on from it.
+    pub fn children_of(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<&[ExchangeNumber]>> {
+        let found = numbers.into_iter().map(|number| {
+            let found = self.children.get(&number).map(|found| &**found);
+            found.ok_or(Need::Children(number))
+        });
+        all(found)
+    }
+
     pub fn spawns(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<&[Spawn]>> {
         let numbers = numbers.into_iter();
         all(numbers.map(|number| {

@@ -98,6 +98,11 @@ impl Fact {
         self.hint("agent").or_else(|| self.hint("thread"))
     }
 
+    /// The agent's name or kind, as far as the client says.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.hint("agent_name").or_else(|| self.hint("agent_type"))
+    }
+
     /// Who started it, as far as the client says.
     pub fn named_parent(&self) -> Option<&str> {
         ["parent_agent", "parent_thread", "parent_session"]

@@ -22,6 +22,7 @@ mod overlay;
 mod places;
 pub mod progress;
 mod reach;
+mod reach_claims;
 mod round;
 mod rules;
 pub mod settle;

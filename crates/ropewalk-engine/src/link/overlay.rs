@@ -9,7 +9,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position};
+use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats,
@@ -212,6 +212,10 @@ where
     }
 
     async fn record(&self, _: OwnerId, _: Vec<NewExchange>) -> Result<Vec<Recorded>> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn project(&self, _: OwnerId, _: Vec<Projected>) -> Result<u64> {
         Err(StoreError::ReadOnly)
     }
 

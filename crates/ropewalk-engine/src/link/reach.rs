@@ -75,7 +75,12 @@ fn wanted_by(fact: &Fact) -> impl Iterator<Item = [u8; 8]> + '_ {
 
 impl<S: Store> Round<'_, S> {
     /// Queues whom a fact reaches.
-    pub(super) async fn reach(&mut self, subject: &Subject, change: Change) -> Result<(), LinkError> {
+    pub(super) async fn reach(
+        &mut self,
+        subject: &Subject,
+        change: Change,
+        before: Option<&Arc<Linked>>,
+    ) -> Result<(), LinkError> {
         let fact = &subject.fact;
         let needed: HashSet<Need> = needs(fact, self.settings.retry_window).into_iter().collect();
         self.fetch(needed).await?;
@@ -95,8 +100,9 @@ impl<S: Store> Round<'_, S> {
         if Some(fact.row.at) <= self.newest {
             again.extend(self.torn_between(fact).await?);
         }
+        again.extend(self.reached_by_calls(fact).await?);
         if change != Change::Ended {
-            again.extend(self.reached_by_place(subject, change).await?);
+            again.extend(self.reached_by_place(subject, change, before).await?);
         }
         again.remove(&fact.number());
         for number in again {
@@ -134,6 +140,7 @@ impl<S: Store> Round<'_, S> {
         &mut self,
         subject: &Subject,
         change: Change,
+        before: Option<&Arc<Linked>>,
     ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
         let fact = &subject.fact;
         let Some(Some(linked)) = self.known.links.get(&fact.number()).cloned() else {
@@ -151,8 +158,9 @@ impl<S: Store> Round<'_, S> {
         if let Some(session) = fact.session().filter(|_| may_begin) {
             reached.extend(self.of_session(fact, session).await?);
         }
-        let is_child = linked.decision.place == Place::Child;
-        if is_child {
+        reached.extend(self.reached_by_child(fact, before, &linked.decision).await?);
+        let was_child = before.is_some_and(|before| before.decision.place == Place::Child);
+        if was_child || linked.decision.place == Place::Child {
             let openings = fact.keys(KeyKind::Opening).map(|what| Asked {
                 what,
                 as_of: Micros::MAX,
@@ -216,7 +224,7 @@ impl<S: Store> Round<'_, S> {
     }
 
     /// Those that are linked and come after `fact`.
-    async fn later(
+    pub(super) async fn later(
         &mut self,
         fact: &Fact,
         numbers: BTreeSet<ExchangeNumber>,
@@ -258,7 +266,7 @@ impl<S: Store> Round<'_, S> {
         Some((fact, linked))
     }
 
-    async fn fetch(&mut self, needs: HashSet<Need>) -> Result<(), LinkError> {
+    pub(super) async fn fetch(&mut self, needs: HashSet<Need>) -> Result<(), LinkError> {
         self.source.fetch(&needs, &mut self.known).await
     }
 }

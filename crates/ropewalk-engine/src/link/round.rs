@@ -20,8 +20,8 @@ use crate::link::fetch::Source;
 use crate::link::memory::{Memory, Outlines};
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
-use crate::link::reach;
 use crate::link::settle::{AgentRecord, conversation_row};
+use crate::link::{reach, reach_claims};
 
 /// Rounds of fetching for the whole batch before its exchanges are decided one by one.
 const PREFETCH_ROUNDS: usize = 4;
@@ -248,13 +248,15 @@ impl<'r, S: Store> Round<'r, S> {
         if !is_same {
             self.want(subject, &decision);
         }
+        let of_claims = reach_claims::wanted(subject, &decision, &self.known, self.settings);
+        self.wanted.extend(of_claims.into_iter().map(|hash| (hash, number)));
         let was_answered = before.as_ref().is_some_and(|before| before.decision.is_counted);
         if subject.fact.is_turn() && subject.fact.ended().is_some() && !was_answered {
             self.answered.insert(number);
         }
-        let change = match before {
+        let change = match &before {
             Some(before) if is_same => {
-                self.count_answer(subject, &before).await?;
+                self.count_answer(subject, before).await?;
                 Change::Ended
             }
             None => self.place_new(subject, decision).await?,
@@ -263,7 +265,7 @@ impl<'r, S: Store> Round<'r, S> {
                 self.place_later(subject, decision)
             }
         };
-        self.reach(subject, change).await?;
+        self.reach(subject, change, before.as_ref()).await?;
         self.newest = self.newest.max(Some(subject.fact.row.at));
         Ok(())
     }

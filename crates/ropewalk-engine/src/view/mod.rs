@@ -35,6 +35,7 @@ pub use conversation::ConversationView;
 pub use directory::Directory;
 pub use exchange::ExchangeView;
 pub use explain::Explanation;
+pub(crate) use line::recorded;
 pub use message::MessageView;
 pub use reference::Target;
 

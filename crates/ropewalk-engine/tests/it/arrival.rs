@@ -57,7 +57,7 @@ fn mode(is_hinted: bool) -> Mode {
 }
 
 /// Runs a test for some cases; `ROPEWALK_CASES` times as many where it is set.
-fn run(cases: u32, strategy: impl Strategy<Value = (u64, bool, u64, usize)>, test: impl Fn((u64, bool, u64, usize))) {
+pub(crate) fn run<C: std::fmt::Debug>(cases: u32, strategy: impl Strategy<Value = C>, test: impl Fn(C)) {
     let times = std::env::var("ROPEWALK_CASES")
         .ok()
         .and_then(|times| times.parse().ok())
@@ -80,7 +80,7 @@ fn cases() -> impl Strategy<Value = (u64, bool, u64, usize)> {
     (any::<u64>(), any::<bool>(), any::<u64>(), 1_usize..40)
 }
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -89,7 +89,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 /// In an order that a number decides.
-fn shuffled<T: Clone>(items: &[T], order: u64) -> Vec<T> {
+pub(crate) fn shuffled<T: Clone>(items: &[T], order: u64) -> Vec<T> {
     let mut state = order | 1;
     let mut keyed: Vec<(u64, &T)> = items
         .iter()

@@ -16,7 +16,7 @@ const LONG: &str = "An answer that is long enough to be told from all the others
                     are given in many conversations and this one is not.";
 
 /// Records exchanges a few at a time, and links after each few.
-async fn recorded(exchanges: &[Said], at_once: usize) -> BTreeMap<String, Placed> {
+pub(crate) async fn recorded(exchanges: &[Said], at_once: usize) -> BTreeMap<String, Placed> {
     let store = Sqlite::in_memory(&Options::default()).unwrap();
     let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
     for few in exchanges.chunks(at_once) {

@@ -7,6 +7,7 @@
 )]
 
 mod arrival;
+mod claims;
 mod clocks;
 mod generated;
 mod hard_cases;
@@ -15,5 +16,6 @@ mod linking;
 mod long;
 mod prepare;
 mod progress;
+mod projected;
 mod recorded;
 mod said;

@@ -26,6 +26,7 @@ mod nodes;
 mod numbers;
 mod packed;
 mod problem;
+mod project;
 mod read;
 mod record;
 mod rows;
@@ -44,7 +45,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
@@ -218,6 +219,10 @@ impl Store for Postgres {
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         groups::record(self, owner, batch).await
+    }
+
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        project::project(self, owner, &batch).await
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {

@@ -124,6 +124,7 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         provenance,
         rules_version: u32::try_from(row.get::<_, i64>(26))
             .map_err(|_| damaged("the version of the rules is no number"))?,
+        projections_version: u32::from(row.get::<_, i16>(32).cast_unsigned()),
     })
 }
 

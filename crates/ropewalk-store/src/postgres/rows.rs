@@ -88,11 +88,23 @@ impl<'b> Row<'b> {
     }
 }
 
+/// A version as it is stored. There will never be so many.
+pub(super) fn version(version: u32) -> i16 {
+    i16::try_from(version).unwrap_or(i16::MAX)
+}
+
 pub(super) async fn store_keys(transaction: &Transaction<'_>, owner: OwnerId, rows: &[Row<'_>]) -> Result<()> {
-    let mut keys: Vec<(Key, i64, i64)> = rows
-        .iter()
-        .flat_map(|row| row.new_keys().map(|(key, seen_at)| (key, seen_at, row.number)))
-        .collect();
+    let keys = rows.iter();
+    let keys = keys.flat_map(|row| row.new_keys().map(|(key, seen_at)| (key, seen_at, row.number)));
+    insert_keys(transaction, owner, keys.collect()).await
+}
+
+/// Writes keys, each with the moment from which it can be found and its exchange.
+pub(super) async fn insert_keys(
+    transaction: &Transaction<'_>,
+    owner: OwnerId,
+    mut keys: Vec<(Key, i64, i64)>,
+) -> Result<()> {
     if keys.is_empty() {
         return Ok(());
     }
@@ -188,6 +200,7 @@ struct Columns<'b> {
     keys: Vec<Vec<u8>>,
     usages: Vec<Option<Vec<u8>>>,
     details: Vec<Cow<'b, str>>,
+    projections: Vec<i16>,
 }
 
 impl<'b> Columns<'b> {
@@ -242,6 +255,7 @@ impl<'b> Columns<'b> {
         } else {
             &end.detail
         }));
+        self.projections.push(version(end.projections_version));
         Ok(())
     }
 
@@ -288,6 +302,7 @@ impl<'b> Columns<'b> {
                 &self.keys,
                 &self.usages,
                 &self.details,
+                &self.projections,
             ],
         )
         .await?;

@@ -21,11 +21,18 @@ struct Step {
 }
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [Step; 1] = [Step {
-    min_reader: 1,
-    min_writer: 1,
-    sql: include_str!("migrations/0001_facts.sql"),
-}];
+const STEPS: [Step; 2] = [
+    Step {
+        min_reader: 1,
+        min_writer: 1,
+        sql: include_str!("migrations/0001_facts.sql"),
+    },
+    Step {
+        min_reader: 1,
+        min_writer: 1,
+        sql: include_str!("migrations/0002_projections.sql"),
+    },
+];
 
 /// The newest version that this program knows.
 const KNOWN: i32 = STEPS.len() as i32;

@@ -27,7 +27,7 @@ macro_rules! exchange_columns {
          e.kind, e.session, e.agent, e.project, e.input_node, e.output_node, e.hashes, e.keys, e.usage, e.cost_nano_usd, \
          e.cost_is_estimate, e.request_sha256, e.response_sha256, e.request_length, e.response_length, e.detail, \
          e.rules_version, p.file, p.line, p.uuid, p.aliases, \
-         (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node) "
+         (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node), e.projections "
     };
 }
 
@@ -37,7 +37,7 @@ macro_rules! exchange_row {
         "number, position, at, ended_at, answered_at, cost_nano_usd, request_length, response_length, rules_version, \
          status, http_status, request_levels, response_levels, cost_is_estimate, id, provider, model, kind, session, \
          agent, project, input_node, output_node, request_sha256, response_sha256, request_root, response_root, hashes, \
-         keys, usage, detail"
+         keys, usage, detail, projections"
     };
 }
 
@@ -49,7 +49,7 @@ macro_rules! new_exchanges {
              $8::bigint[], $9::bigint[], $10::bigint[], $11::smallint[], $12::smallint[], $13::smallint[], \
              $14::smallint[], $15::boolean[], $16::text[], $17::text[], $18::text[], $19::text[], $20::text[], \
              $21::text[], $22::text[], $23::bytea[], $24::bytea[], $25::bytea[], $26::bytea[], $27::bytea[], \
-             $28::bytea[], $29::bytea[], $30::bytea[], $31::bytea[], $32::text[]) AS new (",
+             $28::bytea[], $29::bytea[], $30::bytea[], $31::bytea[], $32::text[], $33::smallint[]) AS new (",
             exchange_row!(),
             ")"
         )
@@ -150,12 +150,22 @@ statements! {
         http_status = new.http_status, response_levels = new.response_levels, cost_is_estimate = new.cost_is_estimate, \
         model = coalesce(new.model, exchange.model), output_node = new.output_node, \
         response_sha256 = new.response_sha256, response_root = new.response_root, hashes = new.hashes, keys = new.keys, \
-        usage = new.usage, detail = CASE WHEN new.detail = '' THEN exchange.detail ELSE new.detail END ",
+        usage = new.usage, projections = new.projections, detail = CASE WHEN new.detail = '' THEN exchange.detail ELSE new.detail END ",
         new_exchanges!(), " WHERE exchange.owner_id = $1 AND exchange.number = new.number \
         AND exchange.response_sha256 IS NULL RETURNING exchange.number"
     );
     INSERT_KEYS = "INSERT INTO exchange_key (owner_id, kind, hash, seen_at, exchange) SELECT $1, new.* \
         FROM unnest($2::smallint[], $3::bytea[], $4::bigint[], $5::bigint[]) AS new ON CONFLICT DO NOTHING";
+    /// Rows to be given other hashes and keys, with what they have.
+    PROJECTED = "SELECT found.* FROM unnest($2::bigint[]) AS asked (number) CROSS JOIN LATERAL (\
+        SELECT number, at, answered_at, response_sha256, hashes, keys FROM exchange \
+        WHERE owner_id = $1 AND number = asked.number LIMIT 1) AS found";
+    PROJECT = "UPDATE exchange SET hashes = new.hashes, keys = new.keys, projections = new.projections \
+        FROM unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::smallint[]) AS new (number, hashes, keys, projections) \
+        WHERE exchange.owner_id = $1 AND exchange.number = new.number";
+    DROP_KEYS = "DELETE FROM exchange_key USING unnest($2::smallint[], $3::bytea[], $4::bigint[]) \
+        AS gone (kind, hash, exchange) WHERE exchange_key.owner_id = $1 AND exchange_key.kind = gone.kind \
+        AND exchange_key.hash = gone.hash AND exchange_key.exchange = gone.exchange";
     INSERT_PROVENANCE = "INSERT INTO provenance (owner_id, exchange, file, line, uuid, aliases) SELECT $1, new.* \
         FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[]) AS new ON CONFLICT DO NOTHING";
 

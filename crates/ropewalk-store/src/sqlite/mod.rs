@@ -19,6 +19,7 @@ mod look_up;
 mod nodes;
 mod packs;
 mod popular_ends;
+mod project;
 mod read;
 mod record;
 mod schema;
@@ -39,7 +40,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId};
+use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::Writer;
@@ -315,6 +316,12 @@ impl Store for Sqlite {
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.writer()?
             .run(move |session| record::record(session, owner, &batch))
+            .await
+    }
+
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        self.writer()?
+            .run(move |session| project::project(session, owner, &batch))
             .await
     }
 

@@ -60,8 +60,8 @@ const COLUMNS: &str = "SELECT e.key, coalesce(e.position, e.key & 1099511627775)
      e.request_length, e.response_length, e.provenance, \
      (SELECT depth FROM node WHERE node.key = (e.owner_id << 40 | e.input_node) AND node.owner_id = e.owner_id), \
      e.parent_message, \
-     (SELECT p.hashes FROM exchange p WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id) \
-     FROM exchange e WHERE e.owner_id = ?1 AND ";
+     (SELECT p.hashes FROM exchange p WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
+     e.projections FROM exchange e WHERE e.owner_id = ?1 AND ";
 
 pub(super) fn exchanges(
     connection: &Connection,
@@ -237,6 +237,7 @@ impl<'c> RowReader<'c> {
             detail: self.detail(row)?,
             provenance: provenance.map(|text| read_provenance(&text)).transpose()?,
             rules_version: context.rules_version,
+            projections_version: row.get(24).map_err(problem)?,
         })
     }
 }

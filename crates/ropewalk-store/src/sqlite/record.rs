@@ -30,6 +30,17 @@ pub(super) fn owner(session: &mut Session, name: &str) -> Result<OwnerId> {
 }
 
 pub(super) fn record(session: &mut Session, owner: OwnerId, batch: &[NewExchange]) -> Result<Vec<Recorded>> {
+    with_recorder(session, owner, |recorder| {
+        batch.iter().map(|exchange| recorder.exchange(exchange)).collect()
+    })
+}
+
+/// Writes something with the owner's numbers, which are kept if it succeeds.
+pub(super) fn with_recorder<T>(
+    session: &mut Session,
+    owner: OwnerId,
+    write: impl FnOnce(&mut Recorder<'_>) -> Result<T>,
+) -> Result<T> {
     let counters = Counters::load(session, owner)?;
     let tail = Tail::load(session.connection(), owner, counters.last_part + 1)?;
     let mut recorder = Recorder {
@@ -39,10 +50,7 @@ pub(super) fn record(session: &mut Session, owner: OwnerId, batch: &[NewExchange
         tail,
         packs: PackReader::default(),
     };
-    let recorded = batch
-        .iter()
-        .map(|exchange| recorder.exchange(exchange))
-        .collect::<Result<Vec<_>>>()?;
+    let written = write(&mut recorder)?;
     let Recorder {
         session,
         mut counters,
@@ -52,7 +60,7 @@ pub(super) fn record(session: &mut Session, owner: OwnerId, batch: &[NewExchange
     counters.stored_bytes += tail.save(session)?;
     counters.save(session, owner)?;
     session.tidy_later(owner);
-    Ok(recorded)
+    Ok(written)
 }
 
 /// Packs the owner's tail.
@@ -224,9 +232,9 @@ impl Recorder<'_> {
         let insert = "INSERT INTO exchange (key, owner_id, id, at, ended_at, status, http_status, context, detail, \
                       input_node, output_node, hashes, keys, usage, cost_nano_usd, cost_is_estimate, request_sha256, \
                       request_length, request_rope, response_sha256, response_length, response_rope, provenance, \
-                      parent_message) \
+                      parent_message, projections) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-                      ?21, ?22, ?23, ?24)";
+                      ?21, ?22, ?23, ?24, ?25)";
         let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
         let columns = params![
             key(self.owner, number),
@@ -253,6 +261,7 @@ impl Recorder<'_> {
             response_rope,
             provenance,
             parent_message,
+            exchange.projections_version,
         ];
         statement.execute(columns).map_err(problem)?;
         drop(statement);
@@ -286,7 +295,7 @@ impl Recorder<'_> {
         let update = "UPDATE exchange SET position = ?3, ended_at = ?4, status = ?5, http_status = ?6, output_node = ?7, \
                       hashes = ?8, keys = ?9, usage = ?10, cost_nano_usd = ?11, cost_is_estimate = ?12, \
                       response_sha256 = ?13, response_length = ?14, response_rope = ?15, context = ?16, detail = ?17, \
-                      parent_message = ?18 \
+                      parent_message = ?18, projections = ?19 \
                       WHERE key = ?1 AND owner_id = ?2";
         let mut statement = self.session.connection().prepare_cached(update).map_err(problem)?;
         let columns = params![
@@ -308,6 +317,7 @@ impl Recorder<'_> {
             context,
             detail,
             parent_message,
+            exchange.projections_version,
         ];
         statement.execute(columns).map_err(problem)?;
         drop(statement);

@@ -114,6 +114,7 @@ pub(crate) fn turn(id: &str, at: i64, history: &[&str], answer: Option<&str>) ->
         detail: "{\"method\":\"POST\"}".to_owned(),
         provenance: None,
         rules_version: 1,
+        projections_version: 1,
     }
 }
 

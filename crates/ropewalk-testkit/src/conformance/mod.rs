@@ -6,7 +6,7 @@
 //! Themes: [`bodies`] (bytes come back), [`recording`] (once, whole or not at all), [`owners`] (nothing is shared),
 //! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
 //! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
-//! [`spawns`] (calls that start agents), [`derived`], [`derived_pages`] and [`derived_damage`] (what linking concluded).
+//! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`derived`], [`derived_pages`] and [`derived_damage`] (what linking concluded).
 
 pub mod arrival;
 pub mod as_of;
@@ -18,6 +18,7 @@ pub mod derived_pages;
 pub mod listing;
 pub mod look_ups;
 pub mod owners;
+pub mod projections;
 pub mod questions;
 pub mod recording;
 pub mod search;
@@ -102,6 +103,11 @@ macro_rules! store_conformance {
                 every_node_is_asked_at_its_own_time,
                 a_chain_comes_back_whole_or_not_at_all,
                 a_row_says_how_deep_its_request_is,
+            ]);
+            $crate::store_conformance!(@theme $make, projections: [
+                hashes_and_keys_made_again_replace_the_old_ones,
+                a_message_that_follows_another_keeps_its_own_hashes,
+                only_what_was_looked_at_is_given_other_hashes,
             ]);
             $crate::store_conformance!(@theme $make, spawns: [
                 spawns_are_found_by_their_exchange_and_by_their_time,

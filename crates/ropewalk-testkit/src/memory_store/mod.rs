@@ -17,7 +17,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position};
+use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats, Store, StoreError,
@@ -74,6 +74,10 @@ impl Store for MemoryStore {
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.with(owner, |owned| owned.record(&batch))
+    }
+
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        self.with(owner, |owned| Ok(owned.project(batch)))
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {

@@ -6,7 +6,7 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::{NodeHash, PartHash, sha256};
 use ropewalk_core::recipe::Piece;
 use ropewalk_core::rope::visit_parts;
-use ropewalk_store::facts::{Body, ExchangeNumber, Link, NewExchange, Position, SearchText, Status};
+use ropewalk_store::facts::{Body, ExchangeNumber, Link, NewExchange, Position, Projected, SearchText, Status};
 use ropewalk_store::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
 
 use super::asks::Owned;
@@ -40,6 +40,22 @@ impl Owned {
         self.conflicts += staged.conflicts;
         self.last_position += staged.positions;
         Ok(recorded)
+    }
+
+    /// Gives exchanges other hashes and keys.
+    pub(super) fn project(&mut self, batch: Vec<Projected>) -> u64 {
+        let mut written = 0;
+        for new in batch {
+            let Some(known) = self.exchanges.get_mut(&new.exchange) else {
+                continue;
+            };
+            if known.row.response_sha256 == new.response_sha256 {
+                (known.row.hashes, known.row.keys) = (new.hashes, new.keys);
+                known.row.projections_version = new.version;
+                written += 1;
+            }
+        }
+        written
     }
 
     fn stage(&self, exchange: &NewExchange, staged: &mut Staged) -> Result<Recorded> {

@@ -120,5 +120,6 @@ pub(super) fn row(
         detail: exchange.detail,
         provenance: exchange.provenance,
         rules_version: exchange.rules_version,
+        projections_version: exchange.projections_version,
     }
 }

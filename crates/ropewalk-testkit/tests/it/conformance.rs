@@ -4,7 +4,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use ropewalk_testkit::conformance::{
-    arrival, as_of, bodies, derived, derived_damage, derived_pages, listing, look_ups, owners, questions, recording,
+    arrival, as_of, bodies, derived, derived_damage, derived_pages, listing, look_ups, owners, projections, questions,
+    recording,
     search, spawns, strange, upkeep,
 };
 use ropewalk_testkit::memory_store::MemoryStore;
@@ -136,6 +137,11 @@ async fn every_broken_promise_about_links_is_found() {
     )
     .await;
     fails(Fault::DepthIsForgotten, questions::a_row_says_how_deep_its_request_is).await;
+    fails(
+        Fault::ProjectionsAreForgotten,
+        projections::hashes_and_keys_made_again_replace_the_old_ones,
+    )
+    .await;
     let by_time = spawns::spawns_are_found_by_their_exchange_and_by_their_time;
     fails(Fault::SpawnsAreForgotten, by_time).await;
     fails(Fault::LookUpSeesTheFuture, by_time).await;

@@ -3,7 +3,7 @@
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position};
+use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, ID_MAX, Outcome, Questions, Recorded, Result,
     SearchLag, SearchQuery, Selection, Severity, Stats, Store, StoreError,
@@ -36,6 +36,7 @@ pub(crate) enum Fault {
     NodesAreCountedTwice,
     QuestionsHaveNoTime,
     SpawnsAreForgotten,
+    ProjectionsAreForgotten,
     ChainsComeBackwards,
     ChainsHaveNoLimit,
     DepthIsForgotten,
@@ -113,6 +114,13 @@ impl Store for Faulty {
             recorded.iter_mut().for_each(|recorded| recorded.outcome = Outcome::New);
         }
         Ok(recorded)
+    }
+
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        if self.has(Fault::ProjectionsAreForgotten) {
+            return Ok(batch.len() as u64);
+        }
+        self.inner.project(owner, batch).await
     }
 
     async fn look_up(&self, owner: OwnerId, mut questions: Questions, as_of: Micros) -> Result<Answers> {

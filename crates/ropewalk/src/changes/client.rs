@@ -7,7 +7,7 @@ use ropewalk_store::StoreError;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use super::{Answer, Became, Linked, Request, Sent, socket_path};
+use super::{Answer, Became, Linked, Rebuilt, Request, Sent, socket_path};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -89,9 +89,16 @@ impl<'w> Changer<'w> {
 }
 
 /// Everything of an owner linked again, by the server.
-pub(crate) async fn rebuild(server: &mut BufReader<UnixStream>, owner: &str) -> Result<Linked, Failure> {
+pub(crate) async fn rebuild(
+    server: &mut BufReader<UnixStream>,
+    owner: &str,
+    projections: bool,
+) -> Result<Rebuilt, Failure> {
     let owner = owner.to_owned();
-    linked(&ask(server, &Request::Rebuild { owner }).await?)
+    match ask(server, &Request::Rebuild { owner, projections }).await? {
+        Answer::Rebuilt(rebuilt) => Ok(rebuilt),
+        _ => Err(misunderstood()),
+    }
 }
 
 fn linked(answer: &Answer) -> Result<Linked, Failure> {

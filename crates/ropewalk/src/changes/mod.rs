@@ -9,9 +9,12 @@ pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 
-use ropewalk_engine::Progress;
+use ropewalk_engine::{Progress, Recorders};
 use ropewalk_store::store::{Outcome, Recorded};
 use serde::{Deserialize, Serialize};
+
+use crate::any_store::AnyStore;
+use crate::failure::Failure;
 
 /// Longest request: a batch of an import, escaped.
 const REQUEST_BYTES_MAX: usize = 256 << 20;
@@ -24,9 +27,19 @@ pub(crate) fn socket_path(data_folder: &Path) -> PathBuf {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "do", rename_all = "snake_case")]
 enum Request {
-    Record { owner: String, exchanges: Vec<Sent> },
-    Link { owner: String },
-    Rebuild { owner: String },
+    Record {
+        owner: String,
+        exchanges: Vec<Sent>,
+    },
+    Link {
+        owner: String,
+    },
+    Rebuild {
+        owner: String,
+        /// Hashes and keys first.
+        #[serde(default)]
+        projections: bool,
+    },
 }
 
 /// An exchange and where it was found.
@@ -44,6 +57,7 @@ enum Answer {
     /// One for each exchange that was sent.
     Recorded(Vec<Became>),
     Linked(Linked),
+    Rebuilt(Rebuilt),
     Failed {
         message: String,
     },
@@ -54,6 +68,34 @@ enum Answer {
 pub(crate) struct Linked {
     pub(crate) linked: u64,
     pub(crate) moved: u64,
+}
+
+/// How rebuilding went.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Rebuilt {
+    pub(crate) links: Linked,
+    /// Exchanges whose hashes and keys an older version had made, and those of them that have others now, where that was asked for.
+    pub(crate) projections: Option<(u64, u64)>,
+}
+
+/// Links an owner's exchanges again, after making their hashes and keys again if that is asked for.
+pub(crate) async fn rebuild(
+    recorders: &mut Recorders<'_, AnyStore>,
+    owner: &str,
+    projections: bool,
+) -> Result<Rebuilt, Failure> {
+    let recorder = recorders.of(owner).await?;
+    let projections = match projections {
+        true => {
+            let done = recorder.project().await?;
+            Some((done.old, done.changed))
+        }
+        false => None,
+    };
+    Ok(Rebuilt {
+        links: recorder.rebuild().await?.into(),
+        projections,
+    })
 }
 
 impl From<Progress> for Linked {

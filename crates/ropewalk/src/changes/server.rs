@@ -16,7 +16,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, socket_path};
+use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, rebuild, socket_path};
 use crate::any_store::AnyStore;
 use crate::failure::{Failure, Kind};
 
@@ -127,7 +127,7 @@ async fn change(recorders: &mut Recorders<'_, AnyStore>, request: Request) -> Re
             Answer::Recorded(recorded.iter().map(Became::from).collect())
         }
         Request::Link { owner } => Answer::Linked(recorders.of(&owner).await?.link().await?.into()),
-        Request::Rebuild { owner } => Answer::Linked(recorders.of(&owner).await?.rebuild().await?.into()),
+        Request::Rebuild { owner, projections } => Answer::Rebuilt(rebuild(recorders, &owner, projections).await?),
     })
 }
 

@@ -226,6 +226,34 @@ fn a_rebuild_can_be_tried_first() {
     );
 }
 
+/// As an older version that knew no keys would have left them.
+fn forget_keys(store: &TestStore) {
+    let file = rusqlite::Connection::open(store.data().join("ropewalk.db")).unwrap();
+    let rows = file.execute("UPDATE exchange SET projections = 0, keys = X''", []);
+    assert_eq!(rows.unwrap(), talk().len());
+}
+
+#[test]
+fn hashes_and_keys_of_an_older_version_are_made_again() {
+    let store = TestStore::with(&talk());
+    let before = store.ok(&["log", "--exchanges", "--json"]);
+    let linked = "4 exchanges linked, 0 moved\n";
+    let current = format!("hashes of 0 exchanges made by an older version, 0 changed\n{linked}");
+    assert_eq!(store.ok(&["rebuild", "--projections"]), current);
+    forget_keys(&store);
+    for _ in 0..2 {
+        assert_eq!(
+            store.ok(&["rebuild", "--projections", "--dry-run"]),
+            "hashes of 4 exchanges made by an older version, 4 would change\n4 exchanges linked, 0 would move\n"
+        );
+    }
+    let rebuilt = &store.json(&["rebuild", "--projections"])[0];
+    assert_eq!(rebuilt["projections"], serde_json::json!({"old": 4, "changed": 4}));
+    assert_eq!(store.ok(&["rebuild", "--projections"]), current);
+    assert_eq!(store.ok(&["log", "--exchanges", "--json"]), before);
+    store.ok(&["fsck", "--read-data"]);
+}
+
 #[test]
 fn a_time_in_the_past_shows_what_was_known_then() {
     let store = TestStore::with(&talk());

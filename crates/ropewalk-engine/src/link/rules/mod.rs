@@ -2,7 +2,8 @@
 
 mod attempt;
 mod auxiliary;
+pub(in crate::link) mod claimed;
 mod compacted;
 mod continues;
 mod session;
-mod spawned;
+pub(in crate::link) mod spawned;

@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use ropewalk_core::claim::Tier;
 use ropewalk_store::Micros;
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, KeyKind, Spawn};
+use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Spawn};
 
 use crate::keys::id_key;
 use crate::link::decide::{Case, Found};
@@ -14,17 +13,17 @@ use crate::link::evidence::Known;
 use crate::link::fact::{Fact, SKEW};
 
 /// How long an answer may go on after the call that starts a child, in microseconds.
-const ANSWER_MAX: i64 = 600_000_000;
+pub(in crate::link) const ANSWER_MAX: i64 = 600_000_000;
 
 /// A call that may have started this exchange.
-struct Expected<'c> {
-    parent: &'c Arc<Fact>,
-    spawn: &'c Spawn,
+pub(super) struct Expected<'c> {
+    pub(super) parent: &'c Arc<Fact>,
+    pub(super) spawn: &'c Spawn,
 }
 
 /// Calls that may have started this exchange, and whose calls cannot have, with the reason.
 #[derive(Default)]
-struct Open<'c> {
+pub(super) struct Open<'c> {
     waiting: Vec<Expected<'c>>,
     /// Their results came just now: clocks may say so although the child was first.
     just_closed: Vec<Expected<'c>>,
@@ -33,7 +32,7 @@ struct Open<'c> {
 
 impl<'c> Open<'c> {
     /// Those that wait; where none does, those that are just closed.
-    fn into_candidates(mut self) -> (Vec<Expected<'c>>, Vec<(ExchangeNumber, Why)>) {
+    pub(super) fn into_candidates(mut self) -> (Vec<Expected<'c>>, Vec<(ExchangeNumber, Why)>) {
         if self.waiting.is_empty() {
             return (self.just_closed, self.rejected);
         }
@@ -111,7 +110,7 @@ impl Case<'_> {
         Ok(facts)
     }
 
-    fn may_be_my_parent(&self, parent: &Fact) -> bool {
+    pub(super) fn may_be_my_parent(&self, parent: &Fact) -> bool {
         let me = &self.me.fact;
         match me.hint("parent_session") {
             Some(session) => parent.row.session.as_deref() == Some(session),
@@ -188,7 +187,7 @@ impl Case<'_> {
     }
 
     /// Calls whose child has not come and whose result has not either, and the others with the reason.
-    fn open<'e>(&self, calls: Vec<Expected<'e>>) -> Known<Open<'e>> {
+    pub(super) fn open<'e>(&self, calls: Vec<Expected<'e>>) -> Known<Open<'e>> {
         let mut open = Open::default();
         for call in calls {
             if self.is_taken(&call)? {
@@ -229,7 +228,7 @@ impl Case<'_> {
     }
 
     /// First come, first served: the session's own first.
-    fn oldest<'e>(&self, calls: impl Iterator<Item = Expected<'e>>) -> Option<Expected<'e>> {
+    pub(super) fn oldest<'e>(&self, calls: impl Iterator<Item = Expected<'e>>) -> Option<Expected<'e>> {
         calls.min_by(|a, b| {
             let rank = |call: &Expected<'e>| !self.me.fact.is_of_same_session(call.parent);
             let age = |call: &Expected<'e>| (call.parent.row.at, call.parent.row.id.clone(), call.spawn.index);
@@ -237,7 +236,7 @@ impl Case<'_> {
         })
     }
 
-    fn child(&self, method: Method, expected: &Expected<'_>) -> Decision {
+    pub(super) fn child(&self, method: Method, expected: &Expected<'_>) -> Decision {
         let parent = expected.parent.number();
         let mut decision = Decision::new(LinkKind::Turn, method, Place::Child).behind(parent);
         decision.spawned = Some(Spawned {
@@ -246,81 +245,5 @@ impl Case<'_> {
             name: expected.spawn.name.clone(),
         });
         decision
-    }
-
-    /// Somebody expects a child of its name or type, or any child, at this moment.
-    pub(in crate::link) fn claimed(&self) -> Known<Found> {
-        if !self.settings.claims || !self.me.is_opening() {
-            return Ok(Found::nothing());
-        }
-        let me = &self.me.fact;
-        let first = Micros(me.row.at.0 - self.settings.claim_window + 1);
-        let last = Micros(me.row.at.0.saturating_add(ANSWER_MAX));
-        let between = self.known.spawns_between(first, last)?;
-        let parents = self.before_me(between.iter().map(|(parent, _)| *parent))?;
-        let mut calls = Vec::new();
-        for parent in &parents {
-            let theirs = between.iter().filter(|(number, _)| *number == parent.number());
-            calls.extend(theirs.map(|(_, spawn)| Expected { parent, spawn }));
-        }
-        calls.retain(|call| self.may_be_my_parent(call.parent));
-        let (open, rejected) = self.open(calls)?.into_candidates();
-        let mut found = Found {
-            decision: None,
-            rejected,
-        };
-        let mut fitting = Vec::new();
-        for call in open {
-            fitting.extend(self.tier(&call)?.map(|tier| (tier, call)));
-        }
-        let Some(best) = fitting.iter().map(|(tier, _)| *tier).min() else {
-            return Ok(found);
-        };
-        let of_best = fitting.into_iter().filter(|(tier, _)| *tier == best);
-        let oldest = self.oldest(of_best.map(|(_, call)| call));
-        found.decision = oldest.map(|expected| self.child(method_of(best), &expected));
-        Ok(found)
-    }
-
-    /// How well a claim fits, if it does.
-    fn tier(&self, call: &Expected<'_>) -> Known<Option<Tier>> {
-        let me = &self.me.fact;
-        let name = me.hint("agent_name").or_else(|| me.hint("agent_type"));
-        let is_name = name.is_some() && name == call.spawn.name.as_deref();
-        let tier = Tier::of(is_name, self.expects_my_type(call)?, name.is_some());
-        // Strangers begin at any time. Only another kind of agent may be the child, and where the call says with which words
-        // the child begins, only one of the same session.
-        let is_other_kind = me.hash(HashKind::AgentType) != call.parent.hash(HashKind::AgentType);
-        let may_be_any = is_other_kind && (me.is_of_same_session(call.parent) || call.spawn.prompt.is_none());
-        Ok(tier.filter(|tier| *tier != Tier::Any || may_be_any))
-    }
-
-    /// Whether the type that was last linked for the call's name is this one's.
-    fn expects_my_type(&self, call: &Expected<'_>) -> Known<bool> {
-        let Some(name) = &call.spawn.name else {
-            return Ok(false);
-        };
-        let children = self.known.children(call.parent.number())?;
-        for child in self.before_me(children.iter().copied())? {
-            let linked = self.known.link(child.number())?;
-            let is_named = linked
-                .decision
-                .spawned
-                .as_ref()
-                .is_some_and(|spawned| spawned.name.as_ref() == Some(name));
-            if is_named {
-                return Ok(child.hash(HashKind::AgentType) == self.me.fact.hash(HashKind::AgentType));
-            }
-        }
-        Ok(false)
-    }
-}
-
-fn method_of(tier: Tier) -> Method {
-    match tier {
-        Tier::NameAndType => Method::ClaimNameAndType,
-        Tier::Name => Method::ClaimName,
-        Tier::Type => Method::ClaimType,
-        Tier::Any => Method::ClaimAny,
     }
 }
