@@ -85,6 +85,18 @@ pub fn value(role: Role, block: &Block, known: &dyn Fn(&str) -> Option<[u8; 32]>
     Some(ValueHash(bytes.sha256()))
 }
 
+/// Whether a block has a place in the chain: whether [`value`] gives one, without hashing.
+pub fn has_value(role: Role, block: &Block) -> bool {
+    let is_said = match block {
+        Block::Thinking { .. } => false,
+        Block::Text { text, .. } => !normalise(text).is_empty(),
+        Block::ToolUse(_) | Block::ToolResult(_) | Block::Media(_) | Block::Reference { .. } | Block::Other { .. } => {
+            true
+        }
+    };
+    is_said && role != Role::System
+}
+
 /// Appends the nodes of a message behind `parent`; returns the last one.
 pub fn extend(parent: NodeHash, message: &Message, nodes: &mut Vec<NodeHash>) -> NodeHash {
     let mut last = parent;

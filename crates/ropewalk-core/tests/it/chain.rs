@@ -108,3 +108,16 @@ proptest! {
         prop_assert_eq!(whole, halves);
     }
 }
+
+proptest! {
+    #[test]
+    fn what_has_a_value_is_known_without_hashing(block in block(), spaces in "[ \n\u{a0}]{0,3}", is_system in any::<bool>()) {
+        let role = if is_system { Role::System } else { Role::User };
+        let reminder = "<system-reminder>\nbe brief\n</system-reminder>";
+        let text = |text: String| Block::Text { text: text.into(), extra: None };
+        for block in [block, text(spaces.clone()), text(format!("{spaces}{reminder}{spaces}")), text(format!("x{reminder}"))] {
+            let has_value = chain::value(role, &block, &|_| None).is_some();
+            prop_assert_eq!(chain::has_value(role, &block), has_value, "{:?}", block);
+        }
+    }
+}

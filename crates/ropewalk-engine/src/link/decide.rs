@@ -90,6 +90,7 @@ impl Case<'_> {
         let rules = [
             Case::retry,
             Case::referenced,
+            Case::after_silence,
             Case::prefix,
             // Behind the prefix, because only an agent without a history of its own can be a new child, and the prefix looks
             // at nobody else's.

@@ -102,7 +102,10 @@ impl Outline {
     /// Items that are named in place of what was said, the last first, each as the key of the answer that has it.
     pub fn references(&self) -> Vec<(usize, Key)> {
         let mut references = Vec::new();
-        for (first, message) in self.messages.iter().rev() {
+        // Most histories say everything themselves.
+        let is_named = |block: &Block| matches!(block, Block::Reference { .. });
+        let naming = self.messages.iter().rev();
+        for (first, message) in naming.filter(|(_, message)| message.blocks.iter().any(is_named)) {
             let blocks: Vec<&Block> = chained(message).collect();
             let named = blocks
                 .iter()
@@ -133,6 +136,18 @@ impl Outline {
             .nth(at - first)
             .filter(|_| message.role == Role::Assistant)?;
         text_of(block).map(|text| normalise(text).into_owned())
+    }
+
+    /// The step behind which an answer stood that said nothing: clients leave it out and say so. Only behind the last answer.
+    pub fn silence(&self) -> Option<usize> {
+        let behind = self.messages.iter().rev();
+        let behind = behind.take_while(|(_, message)| message.role != Role::Assistant);
+        behind
+            .filter(|(_, message)| message.role == Role::User)
+            .find_map(|(first, message)| {
+                let index = chained(message).position(|block| text_of(block).is_some_and(says_silence))?;
+                (first + index).checked_sub(1)
+            })
     }
 
     /// Whether a user's text says that it continues a conversation, and from which summaries it may.
@@ -171,6 +186,13 @@ const CONTINUES: [&str; 2] = [
     "Another language model started to solve this problem and produced a summary",
 ];
 
+/// How a text begins that Claude Code puts in place of an answer without visible content.
+const SILENCE: &str = "[Your previous response had no visible output";
+
+fn says_silence(text: &str) -> bool {
+    text.contains(SILENCE) && normalise(text).starts_with(SILENCE)
+}
+
 /// What may stand right before a summary.
 const SUMMARY_FOLLOWS: [&str; 6] = [
     "<summary>",
@@ -203,7 +225,17 @@ fn summaries(text: &str) -> BTreeSet<Key> {
         let mut ends: Vec<usize> = SUMMARY_ENDS.iter().filter_map(|mark| rest.find(mark)).collect();
         ends.extend(rest.rmatch_indices('\n').map(|(at, _)| at).take(SUMMARY_ENDS_MAX));
         ends.push(rest.len());
-        keys.extend(ends.into_iter().filter_map(|end| summary_key(&rest[..end])));
+        for end in ends {
+            let summary = &rest[..end];
+            // Older releases end the sentence behind it.
+            let without_stop = summary.trim_end().strip_suffix('.');
+            keys.extend(
+                [Some(summary), without_stop]
+                    .into_iter()
+                    .flatten()
+                    .filter_map(summary_key),
+            );
+        }
     }
     keys
 }
@@ -211,10 +243,7 @@ fn summaries(text: &str) -> BTreeSet<Key> {
 /// The blocks of a message that are in the chain.
 fn chained(message: &Message) -> impl Iterator<Item = &Block> {
     let role = message.role;
-    message
-        .blocks
-        .iter()
-        .filter(move |block| chain::value(role, block, &|_| None).is_some())
+    message.blocks.iter().filter(move |block| chain::has_value(role, block))
 }
 
 fn text_of(block: &Block) -> Option<&str> {

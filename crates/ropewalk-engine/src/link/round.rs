@@ -344,6 +344,8 @@ pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
         .flat_map(|at| outline.nodes_around(at))
         .map(|node| prefix(&node.0))
         .collect();
+    let silence = outline.silence().filter(|at| *at >= from);
+    unheard.extend(silence.map(|at| prefix(&outline.steps()[at].node.0)));
     let named_up_to = match decision.method {
         Method::Reference => decision.shared as usize,
         _ => 0,

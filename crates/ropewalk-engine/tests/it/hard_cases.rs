@@ -517,6 +517,75 @@ async fn an_interrupted_answer_is_continued_from_its_beginning() {
 }
 
 #[tokio::test]
+async fn an_answer_that_said_nothing_is_gone_on_from() {
+    let nothing = json!({"role": "assistant", "content": []});
+    let told = "[Your previous response had no visible output. Please continue and produce a user-visible response.]";
+    let asked = [user("say nothing"), user(told)];
+    let resumed = [
+        user("another"),
+        answer("yes"),
+        user("go on"),
+        answer("No response requested."),
+        user("and now"),
+    ];
+    let placed = link(&[
+        said("silent", 0.0, &asked[..1]).answered(&nothing),
+        said("told", 2.0, &asked).answered(&answer("Something.")),
+        said("stranger", 4.0, &[user("say nothing"), user("please")]).answered(&answer("Nothing.")),
+        said("other", 10.0, &resumed[..1]).answered(&answer("yes")),
+        said("gone", 12.0, &resumed[..3]).answered(&nothing),
+        said("back", 14.0, &resumed).answered(&answer("here")),
+    ])
+    .await;
+    are_together(&placed, &["silent", "told"]);
+    assert_eq!(placed["told"].branch, "silent");
+    are_apart(&placed, "silent", "stranger");
+    are_together(&placed, &["other", "gone", "back"]);
+    assert_eq!(placed["back"].parent.as_deref(), Some("gone"));
+    assert_eq!(placed["back"].branch, "other");
+}
+
+#[tokio::test]
+async fn a_summary_is_known_in_the_words_of_every_release() {
+    let begins = "This session is being continued from a previous conversation that ran out of context.";
+    let goes_on =
+        "Please continue the conversation from where we left it off without asking the user any further questions.";
+    let read = "If you need specific details from before compaction, read the full transcript at: /x/y.jsonl";
+    let wordings: [&dyn Fn(&str) -> String; 5] = [
+        &|summary| format!("{begins} The conversation is summarized below:\n{summary}.\n{goes_on}"),
+        &|summary| {
+            format!("{begins} The conversation is summarized below:\nAnalysis:\nhm\n\nSummary:\n{summary}\n{goes_on}")
+        },
+        &|summary| {
+            format!(
+                "{begins} The summary below covers the earlier portion.\n\nSummary:\n{summary}\n\n{read}\n{goes_on}"
+            )
+        },
+        &|summary| format!("{begins} The summary below covers the earlier portion.\n\n{summary}"),
+        &|summary| format!("{begins}\n<summary>\n{summary}\n</summary>"),
+    ];
+    for (index, wording) in wordings.iter().enumerate() {
+        let summary = format!("The user wants rope {index} mended. ").repeat(12);
+        let ask = "Your task is to create a detailed summary. Respond with text only, no tools.";
+        let told = answer(&format!("<analysis>hm</analysis>\n<summary>\n{summary}\n</summary>"));
+        let opening = user(&format!("mend rope {index}"));
+        let placed = link(&[
+            said("one", 0.0, std::slice::from_ref(&opening)).answered(&answer("Which one?")),
+            said("ask", 5.0, &[opening.clone(), answer("Which one?"), user(ask)]).answered(&told),
+            said(
+                "go",
+                8.0,
+                &[user(&wording(summary.trim())), answer("Which one?"), user("next")],
+            )
+            .answered(&answer("Going on.")),
+        ])
+        .await;
+        are_together(&placed, &["one", "ask", "go"]);
+        assert_eq!(placed["go"].method, "summary", "wording {index}");
+    }
+}
+
+#[tokio::test]
 async fn a_fork_under_a_new_session_is_a_branch_of_the_same_conversation() {
     let history = [user("start"), answer(LONG), user("on")];
     let placed = link(&[

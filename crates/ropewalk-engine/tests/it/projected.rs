@@ -74,7 +74,12 @@ async fn made_again(old: &impl Store, new: &impl Store) {
     let (found, expected) = (rows(old, owner).await, rows(new, fresh.owner()).await);
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
-        assert_eq!((&found.hashes, &found.keys), (&expected.hashes, &expected.keys), "{}", found.id);
+        assert_eq!(
+            (&found.hashes, &found.keys),
+            (&expected.hashes, &expected.keys),
+            "{}",
+            found.id
+        );
         assert_eq!(found.projections_version, PROJECTIONS_VERSION);
     }
     assert_same(&placed(old, "me").await, &placed(new, "me").await, "after a rebuild");
@@ -105,6 +110,9 @@ async fn a_run_that_was_interrupted_goes_on() {
     let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
     recorder.record(now).await.unwrap();
     let left = before.len() as u64;
-    let expected = Reprojected { old: left, changed: left };
+    let expected = Reprojected {
+        old: left,
+        changed: left,
+    };
     assert_eq!(recorder.project().await.unwrap(), expected, "what is new is left alone");
 }

@@ -14,7 +14,11 @@ fn old(case: &Case) -> Case {
     for (_, hash) in &mut old.new.hashes {
         hash.iter_mut().for_each(|byte| *byte ^= 0x5a);
     }
-    old.new.keys = vec![key(KeyKind::Opening, 1), key(KeyKind::Anchor, 2), key(KeyKind::Session, 3)];
+    old.new.keys = vec![
+        key(KeyKind::Opening, 1),
+        key(KeyKind::Anchor, 2),
+        key(KeyKind::Session, 3),
+    ];
     old.new.projections_version = 0;
     old
 }
@@ -39,7 +43,10 @@ async fn found(store: &impl Store, owner: OwnerId, key: Key, as_of: Micros) -> V
         limit: 10,
         ..Questions::default()
     };
-    let answers = store.look_up(owner, questions, as_of).await.expect("a look-up is answered");
+    let answers = store
+        .look_up(owner, questions, as_of)
+        .await
+        .expect("a look-up is answered");
     answers.exchanges.concat()
 }
 
@@ -66,7 +73,11 @@ async fn assert_projected(store: &impl Store, owner: OwnerId, number: ExchangeNu
 pub async fn hashes_and_keys_made_again_replace_the_old_ones<S: Store + 'static>(store: Arc<S>) {
     let owner = fresh_owner(&*store).await;
     let mut case = turn("one", after_turns(0), &["hello"], Some("hi"));
-    case.new.keys = vec![key(KeyKind::Opening, 11), key(KeyKind::SpawnName, 12), key(KeyKind::Session, 13)];
+    case.new.keys = vec![
+        key(KeyKind::Opening, 11),
+        key(KeyKind::SpawnName, 12),
+        key(KeyKind::Session, 13),
+    ];
     let number = record_one(&*store, owner, &old(&case)).await.number;
     let before = row_of(&*store, owner, number).await;
     assert_eq!(before.projections_version, 0);
@@ -83,14 +94,23 @@ pub async fn hashes_and_keys_made_again_replace_the_old_ones<S: Store + 'static>
     row.projections_version = 0;
     assert_eq!(row, before);
     let just_before = Micros(before.ended_at.expect("it ended").0 - 1);
-    assert_eq!(found(&*store, owner, key(KeyKind::SpawnName, 12), just_before).await, []);
-    assert_eq!(found(&*store, owner, key(KeyKind::Opening, 11), just_before).await, [number]);
+    assert_eq!(
+        found(&*store, owner, key(KeyKind::SpawnName, 12), just_before).await,
+        []
+    );
+    assert_eq!(
+        found(&*store, owner, key(KeyKind::Opening, 11), just_before).await,
+        [number]
+    );
     // Once more gives the same.
     let again = store.project(owner, vec![projected(number, &case)]).await;
     assert_eq!(again.expect("hashes are written"), 1);
     assert_projected(&*store, owner, number, &case).await;
     let findings = store.check(owner, Depth::Data).await.expect("a store can be checked");
-    assert!(findings.iter().all(|finding| finding.severity == Severity::Note), "{findings:?}");
+    assert!(
+        findings.iter().all(|finding| finding.severity == Severity::Note),
+        "{findings:?}"
+    );
 }
 
 pub async fn a_message_that_follows_another_keeps_its_own_hashes<S: Store + 'static>(store: Arc<S>) {
@@ -122,7 +142,10 @@ pub async fn only_what_was_looked_at_is_given_other_hashes<S: Store + 'static>(s
     let their_number = record_one(&*store, theirs, &old(&case)).await.number;
     let made_of_the_beginning = projected(my_number, &begun);
     record_one(&*store, mine, &case).await;
-    let rows = [row_of(&*store, mine, my_number).await, row_of(&*store, theirs, their_number).await];
+    let rows = [
+        row_of(&*store, mine, my_number).await,
+        row_of(&*store, theirs, their_number).await,
+    ];
     // It ended meanwhile; or there is no such exchange of this owner.
     let nobody = Projected {
         exchange: ExchangeNumber(my_number.0 + 1_000_000),
@@ -130,6 +153,9 @@ pub async fn only_what_was_looked_at_is_given_other_hashes<S: Store + 'static>(s
     };
     let written = store.project(mine, vec![made_of_the_beginning, nobody]).await;
     assert_eq!(written.expect("nothing fits"), 0);
-    let after = [row_of(&*store, mine, my_number).await, row_of(&*store, theirs, their_number).await];
+    let after = [
+        row_of(&*store, mine, my_number).await,
+        row_of(&*store, theirs, their_number).await,
+    ];
     assert_eq!(after, rows);
 }

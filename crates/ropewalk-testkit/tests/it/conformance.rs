@@ -5,8 +5,7 @@ use std::sync::Arc;
 
 use ropewalk_testkit::conformance::{
     arrival, as_of, bodies, derived, derived_damage, derived_pages, listing, look_ups, owners, projections, questions,
-    recording,
-    search, spawns, strange, upkeep,
+    recording, search, spawns, strange, upkeep,
 };
 use ropewalk_testkit::memory_store::MemoryStore;
 use ropewalk_testkit::store_conformance;

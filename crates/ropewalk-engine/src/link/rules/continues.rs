@@ -19,6 +19,9 @@ const ANCHORS_MAX: usize = 16;
 /// Shortest history, in characters, that links although no answer of it was recorded.
 const HISTORY_CHARS_MIN: usize = 400;
 
+/// What Claude Code puts in place of an answer that said nothing when it resumes a session.
+const NO_ANSWER: &str = "No response requested.";
+
 /// How much of an answer stands there, and who may have given it.
 type Answered<'c> = (Method, Vec<&'c Arc<Fact>>);
 
@@ -105,6 +108,34 @@ impl Case<'_> {
         })
     }
 
+    /// It says that the last answer said nothing, and leaves it out: where that answer ended, its question did.
+    pub(in crate::link) fn after_silence(&self) -> Known<Found> {
+        let Some(at) = self.me.outline.silence() else {
+            return Ok(Found::nothing());
+        };
+        let node = self.me.outline.steps()[at].node;
+        let ends = self.known.nodes(&[node], self.me.fact.horizon())?;
+        let silent = ends.into_iter().flatten().flat_map(|end| end.as_output.iter().copied());
+        let mut silent: Vec<_> = self.known.facts(silent)?;
+        silent.retain(|fact| {
+            let is_empty = fact.row.input_node == node && !self.me.fact.is_of_other_session(fact);
+            is_empty && self.is_heard(fact) && self.allows(fact).is_ok()
+        });
+        self.sort_by_likeness(&mut silent);
+        let Some(parent) = silent.first() else {
+            return Ok(Found::nothing());
+        };
+        let mut decision = self.behind(Method::Prefix, parent, BranchKind::Edit)?;
+        decision.shared = at as u32 + 1;
+        Ok(Found {
+            decision: Some(decision),
+            rejected: silent[1..]
+                .iter()
+                .map(|other| (other.number(), Why::LessAlike))
+                .collect(),
+        })
+    }
+
     /// Asks for the nodes of several ends in one go.
     fn probe(&self, ends: &[usize]) -> Known<()> {
         let nodes: Vec<NodeHash> = ends.iter().map(|end| self.me.outline.steps()[*end].node).collect();
@@ -160,7 +191,11 @@ impl Case<'_> {
         let asked = asked.flat_map(|node| node.as_input.iter().copied());
         for fact in self.known.facts(asked)? {
             let is_heard = fact.number() != self.me.number() && self.is_heard(fact);
-            if is_heard && self.allows(fact).is_ok() && self.known.answer(fact.number())?.starts_with(&*text) {
+            if !is_heard || self.allows(fact).is_err() {
+                continue;
+            }
+            let answer = self.known.answer(fact.number())?;
+            if answer.starts_with(&*text) || answer.is_empty() && text == NO_ANSWER {
                 begun.push(fact);
             }
         }

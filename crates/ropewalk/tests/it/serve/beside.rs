@@ -30,7 +30,10 @@ async fn import_and_rebuild_go_through_the_server_and_mix_with_what_passes() {
     let rebuilt = &place.store.json(&["rebuild"])[0];
     assert_eq!((&rebuilt["linked"], &rebuilt["moved"]), (&all.into(), &0.into()));
     let projected = &place.store.json(&["rebuild", "--projections"])[0];
-    assert_eq!((&projected["moved"], &projected["projections"]["old"]), (&0.into(), &0.into()));
+    assert_eq!(
+        (&projected["moved"], &projected["projections"]["old"]),
+        (&0.into(), &0.into())
+    );
     let dry = &place.store.json(&["rebuild", "--dry-run"])[0];
     assert_eq!(dry["moved"], 0, "{dry}");
     assert!(server.stop().is_recorded());
