@@ -105,15 +105,32 @@ async fn fill(
     (recording, linking)
 }
 
-/// Turns of one long history, each recorded and then linked alone. Gives the times of linking, sorted.
-async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name: &str) -> Vec<Duration> {
+/// What linking took each time, by the clock and of all threads' CPU. A busy machine shows in the first only.
+#[derive(Default)]
+struct Times {
+    wall: Vec<Duration>,
+    cpu: Vec<Duration>,
+}
+
+/// CPU that this process has had. Zero where the system does not say.
+fn cpu() -> Duration {
+    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let spent = tasks.filter_map(|task| {
+        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+        text.split(' ').next()?.parse::<u64>().ok()
+    });
+    Duration::from_nanos(spent.sum())
+}
+
+/// Turns of one long history, each recorded and then linked alone.
+async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name: &str) -> Times {
     let filler = "a line of some length that stands for what people and models say to each other all day; ".repeat(12);
     let mut history = Vec::new();
     for turn in 0..LONG_TURNS {
         history.push(message("user", &format!("{name} question {turn} {filler}")));
         history.push(message("assistant", &format!("{name} answer {turn} {filler}")));
     }
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for turn in 0..PROBES {
         history.push(message("user", &format!("{name} next {turn}")));
         traffic.clock += 1_000;
@@ -121,17 +138,18 @@ async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name:
         let turn = exchange(format!("{name}-{turn}"), traffic.clock, &history, &answer);
         history.push(message("assistant", &answer));
         recorder.record(&[turn]).await.unwrap();
-        let begun = Instant::now();
+        let (spent, begun) = (cpu(), Instant::now());
         recorder.link().await.unwrap();
-        times.push(begun.elapsed());
+        // The first one is the first of its history.
+        if history.len() > 2 * LONG_TURNS + 2 {
+            times.wall.push(begun.elapsed());
+            times.cpu.push(cpu() - spent);
+        }
     }
-    // The first one is the first of its history.
-    times.remove(0);
-    times.sort();
     times
 }
 
-/// The same save with nothing in it: what the disk takes, whatever was decided. Sorted.
+/// The same save with nothing in it: what the disk takes, whatever was decided.
 async fn empty_saves(store: &Sqlite, owner: OwnerId) -> Vec<Duration> {
     let mut times = Vec::new();
     for _ in 0..PROBES {
@@ -145,11 +163,11 @@ async fn empty_saves(store: &Sqlite, owner: OwnerId) -> Vec<Duration> {
         assert!(store.save_links(owner, changes).await.unwrap());
         times.push(begun.elapsed());
     }
-    times.sort();
     times
 }
 
-fn report(what: &str, size: usize, times: &[Duration]) {
+fn report(what: &str, size: usize, mut times: Vec<Duration>) {
+    times.sort();
     let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
     println!(
         "{what}, {size} exchanges in the store: p50 {:.2} ms, p99 {:.2} ms",
@@ -185,7 +203,8 @@ async fn main() {
         );
         let times = probe(&mut recorder, &mut traffic, name).await;
         let size = traffic.next * TURNS;
-        report("one turn of a 500 KB history, decided and saved", size, &times);
-        report("  saving nothing", size, &empty_saves(&store, recorder.owner()).await);
+        report("one turn of a 500 KB history, decided and saved", size, times.wall);
+        report("  CPU of it", size, times.cpu);
+        report("  saving nothing", size, empty_saves(&store, recorder.owner()).await);
     }
 }

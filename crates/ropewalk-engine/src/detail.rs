@@ -240,6 +240,7 @@ fn said(hints: &Hints) -> BTreeMap<&'static str, String> {
         ("parent_agent", hints.parent_agent.as_deref()),
         ("agent_name", hints.agent_name.as_deref()),
         ("agent_type", hints.agent_type.as_deref()),
+        ("name_in_system", hints.name_in_system.as_deref()),
         ("thread", hints.thread.as_deref()),
         ("parent_thread", hints.parent_thread.as_deref()),
         ("forked_from_thread", hints.forked_from_thread.as_deref()),

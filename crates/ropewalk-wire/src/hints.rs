@@ -4,6 +4,8 @@
 //! headers and from a few members of the body, and they are hostile input: a value over [`MAX_HINT_BYTES`] or
 //! with a control character is refused as if it were not there.
 
+mod named;
+
 use ropewalk_core::json::{Doc, Node};
 use ropewalk_core::model::Request;
 
@@ -108,6 +110,8 @@ pub struct Hints {
     pub parent_agent: Option<Box<str>>,
     pub agent_name: Option<Box<str>>,
     pub agent_type: Option<Box<str>>,
+    /// What the system prompt calls the agent. It is content, and stays where ids are taken out.
+    pub name_in_system: Option<Box<str>>,
     pub thread: Option<Box<str>>,
     pub parent_thread: Option<Box<str>>,
     pub forked_from_thread: Option<Box<str>>,
@@ -225,6 +229,7 @@ impl Hints {
     }
 
     fn read_body(&mut self, request: &Request) {
+        self.name_in_system = named::in_system(request);
         let small = |name: &str| request.option(name).filter(|json| json.len() <= MAX_METADATA_BYTES);
         if let Some(doc) = small("client_metadata").and_then(|json| Doc::parse_str(json).ok()) {
             let inner = doc.root().get_str("x-codex-turn-metadata");

@@ -99,8 +99,13 @@ impl Fact {
     }
 
     /// The agent's name or kind, as far as the client says.
-    pub fn agent_name(&self) -> Option<&str> {
+    pub fn said_name(&self) -> Option<&str> {
         self.hint("agent_name").or_else(|| self.hint("agent_type"))
+    }
+
+    /// The agent's name, as the client says or else its system prompt.
+    pub fn agent_name(&self) -> Option<&str> {
+        self.said_name().or_else(|| self.hint("name_in_system"))
     }
 
     /// Who started it, as far as the client says.

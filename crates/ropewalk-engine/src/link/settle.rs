@@ -171,7 +171,7 @@ pub fn put(fact: &Fact, decision: &Decision, anchor: Option<Spot>, is_first: boo
 }
 
 fn agent(fact: &Fact, decision: &Decision, parent: Option<Spot>) -> AgentRecord {
-    let asked_for = decision.spawned.as_ref().and_then(|spawned| spawned.name.clone());
+    let asked_for = decision.spawned.as_ref().and_then(|spawned| spawned.name.as_deref());
     let made_up = || format!("agent-{}", &hex::encode(sha256(fact.row.id.as_bytes()))[..12]);
     let client_id = fact.row.agent.clone();
     AgentRecord {
@@ -179,7 +179,7 @@ fn agent(fact: &Fact, decision: &Decision, parent: Option<Spot>) -> AgentRecord 
             None if client_id.is_none() => "main".to_owned(),
             _ => client_id.unwrap_or_else(made_up),
         },
-        name: fact.agent_name().map(str::to_owned).or(asked_for),
+        name: fact.said_name().or(asked_for).or(fact.agent_name()).map(str::to_owned),
         parent: parent.map(|parent| parent.agent.0),
         orphan: decision.orphan,
     }

@@ -47,6 +47,19 @@ async fn a_child_is_known_by_its_name_whoever_is_recorded_first() {
 }
 
 #[tokio::test]
+async fn a_child_may_be_named_by_its_system_prompt() {
+    let placed = link(&[
+        parent("top", 0.0, "recon"),
+        newcomer("stranger", 2.0, "You are the writer agent.", None),
+        newcomer("child", 3.0, "You are the recon agent.", None),
+    ])
+    .await;
+    are_together(&placed, &["top", "child"]);
+    assert_eq!(placed["child"].method, "claim_name");
+    are_apart(&placed, "top", "stranger");
+}
+
+#[tokio::test]
 async fn a_claim_is_over_after_its_window() {
     let placed = link(&[
         parent("top", 0.0, "recon"),

@@ -1,4 +1,4 @@
-use ropewalk_core::model::{ChainStart, Provider};
+use ropewalk_core::model::{Block, ChainStart, Provider};
 
 use super::*;
 
@@ -191,5 +191,39 @@ fn knows_clients_by_their_user_agent() {
         let client = Hints::read([("user-agent", agent)], None).client;
         assert_eq!(client.as_ref().map(|client| client.kind), kind, "{agent}");
         assert_eq!(client.and_then(|client| client.version).as_deref(), version, "{agent}");
+    }
+}
+
+#[test]
+fn a_system_prompt_may_name_its_agent() {
+    let long = format!("{} You are the late agent.", "x".repeat(5_000));
+    for (system, expected) in [
+        (
+            "You are currently running in \"Recon\" mode. Below are your instructions.",
+            Some("Recon"),
+        ),
+        (
+            "Rules first.\nYou are the code-review agent of this team.",
+            Some("code-review"),
+        ),
+        ("You are the `scout` subagent.", Some("scout")),
+        ("Agent name: night watch\nYou watch.", Some("night watch")),
+        ("You are the one who decides, and whoever you meet is an agent", None),
+        ("You are the best\nagent", None),
+        ("You are Claude Code, the official CLI.", None),
+        ("You are the  agent", None),
+        ("You are currently running in \"", None),
+        (&long, None),
+    ] {
+        let mut request = request(&[]);
+        request.system.push(std::sync::Arc::new(Block::Text {
+            text: system.into(),
+            extra: None,
+        }));
+        assert_eq!(
+            Hints::read([], Some(&request)).name_in_system.as_deref(),
+            expected,
+            "{system}"
+        );
     }
 }
