@@ -26,6 +26,7 @@ pub(super) fn needs(fact: &Fact, retry_window: i64) -> Vec<Need> {
     let mut needs: Vec<Need> = offered(fact).map(Need::Key).collect();
     needs.push(Need::Node(repeats(fact, retry_window)));
     needs.extend(wanted_by(fact).map(Need::Wanting));
+    needs.extend(fact.ended().map(|_| Need::Spawns(fact.number())));
     needs
 }
 

@@ -33,11 +33,15 @@ pub(super) fn wanted(
     settings: &Settings,
 ) -> BTreeSet<[u8; 8]> {
     let fact = &subject.fact;
-    let may_be_claimed = match decision.method {
-        Method::New | Method::Session => true,
-        Method::ClaimNameAndType | Method::ClaimName | Method::ClaimType | Method::ClaimAny => true,
-        _ => false,
-    };
+    let may_be_claimed = matches!(
+        decision.method,
+        Method::New
+            | Method::Session
+            | Method::ClaimNameAndType
+            | Method::ClaimName
+            | Method::ClaimType
+            | Method::ClaimAny
+    );
     if !settings.claims || !may_be_claimed || !fact.is_turn() || !subject.is_opening() {
         return BTreeSet::new();
     }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
-use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::facts::{ExchangeNumber, Projected};
 use ropewalk_store::sqlite::Options;
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
@@ -74,6 +74,9 @@ impl Store for Moody {
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.mood(&batch)?;
         self.inner.record(owner, batch).await
+    }
+    async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
+        self.inner.project(owner, batch).await
     }
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
         self.inner.look_up(owner, questions, as_of).await
