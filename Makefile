@@ -8,14 +8,14 @@ CARGO ?= cargo
 # Where the total of the last test run is written; CI reads it again at its end.
 TEST_TOTAL ?= /dev/null
 
-# Where `make bench-proxy` puts what it compares with.
+# Where `make bench-proxy` and `make bench-import` put what it compares with.
 BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 
 # Each pair is a command, or a module of Python, and the Debian package that brings it.
 PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy \
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy bench-import \
 	fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
@@ -59,6 +59,12 @@ bench-proxy: ## what standing in between costs, beside nginx and other recorders
 	@.ci/install-missing nginx=nginx taskset=util-linux
 	@.ci/install-peers "$(BENCH_PEERS)"
 	ROPEWALK_BENCH_PEERS="$(BENCH_PEERS)" $(CARGO) bench --locked -p ropewalk --bench proxy
+
+# Megabytes of logs that are written: `make bench-import MEGABYTES=1000` is the real run.
+MEGABYTES ?= 200
+bench-import: ## what bringing in logs costs, beside reading them and beside ccusage
+	@.ci/install-peers "$(BENCH_PEERS)"
+	ROPEWALK_BENCH_PEERS="$(BENCH_PEERS)" $(CARGO) bench --locked -p ropewalk --bench import -- $(MEGABYTES)
 
 fmt: ## format the code
 	$(CARGO) fmt --all

@@ -11,10 +11,10 @@ use crate::agent_identity::{
 use crate::hash::sha256_hex;
 use crate::json::{Doc, Node, Style, quote, to_sorted};
 use crate::model::{Block, Message, Request, Response, Role, Tool};
-use crate::prompt_path::{request_path, response_hash};
+use crate::prompt_path::{RequestPath, request_path, response_hash};
 use crate::system_prompt::{system_hash, system_raw_hash};
 use crate::text::strip_reminders;
-use crate::transcript::{message_hash, transcript_hashes};
+use crate::transcript::{TranscriptHashes, message_hash, transcript_hashes};
 
 /// Raised whenever a hash, or a key that linking looks an exchange up by, is made otherwise than before: `rebuild --projections` then
 /// makes those of recorded exchanges again.
@@ -45,13 +45,22 @@ pub struct Projections {
 impl Projections {
     pub fn of(request: &Request, response: Option<&Response>) -> Projections {
         let transcript = transcript_hashes(request.messages.iter().map(|message| &**message));
+        Self::of_grown(request, response, transcript, request_path(request))
+    }
+
+    /// Of a request whose transcript and path were hashed as it grew.
+    pub fn of_grown(
+        request: &Request,
+        response: Option<&Response>,
+        transcript: TranscriptHashes,
+        path: RequestPath,
+    ) -> Projections {
         let system_hash = system_hash(&request.system);
         let toolset_hash = tool_set_hash(request.tools.iter().map(|tool| &*tool.name));
         let agent_type_hash = agent_type_hash(&short(&system_hash), &toolset_hash);
         let first_user_hash = hash_user_message(&first_user_text(request).unwrap_or_default());
         let first_response_hash =
             first_response_text(request, response).map(|text| hash_first_assistant_response(&text));
-        let path = request_path(request);
         Projections {
             message_hash: request.messages.last().map(|message| message_hash(message)),
             current_message_hash: transcript.current_message_hash,

@@ -185,11 +185,73 @@ pub fn request_path(request: &Request) -> RequestPath {
     }
 }
 
+/// A path to which messages are added: a log has each of them once, and knows no options.
+#[derive(Debug, Clone, Default)]
+pub struct GrowingPath {
+    /// Over the steps that are answered.
+    path: Option<String>,
+    step: Prompt<'static>,
+    texts: Vec<String>,
+    in_answer: bool,
+}
+
+impl GrowingPath {
+    /// Adds a message; `names` are those of the calls in all messages before it.
+    pub fn push(&mut self, message: &Message, names: &mut ToolNames) {
+        match message.role {
+            Role::System => {}
+            Role::Assistant => {
+                if !self.in_answer {
+                    let answered = self.open_step();
+                    self.path = Some(path_hash(self.path.as_deref(), &prompt_hash(&answered)));
+                    (self.step, self.texts) = (Prompt::default(), Vec::new());
+                }
+                self.in_answer = true;
+                read_calls(message, &mut self.step, names);
+            }
+            Role::User => {
+                self.in_answer = false;
+                read_prompt(message, &mut self.step, &mut self.texts, names);
+            }
+        }
+    }
+
+    /// A system prompt counts in the first step only.
+    pub fn push_system(&mut self, text: &str) {
+        if self.path.is_none() {
+            let system = self.step.system.to_mut();
+            if !system.is_empty() {
+                system.push('\n');
+            }
+            system.push_str(text);
+        }
+    }
+
+    pub fn request_path(&self) -> RequestPath {
+        let prompt_hash = prompt_hash(&self.open_step());
+        RequestPath {
+            path_hash: path_hash(self.path.as_deref(), &prompt_hash),
+            prompt_hash,
+        }
+    }
+
+    fn open_step(&self) -> Prompt<'static> {
+        Prompt {
+            prompt: Cow::Owned(self.texts.join("\n")),
+            ..self.step.clone()
+        }
+    }
+}
+
 /// The request cut behind each run of assistant messages; always at least one step, the last one is the
 /// exchange's own.
-pub fn steps(request: &Request) -> Vec<Prompt<'_>> {
+pub fn steps(request: &Request) -> Vec<Prompt<'static>> {
     let options = request_options(request);
-    let mut reader = StepReader::default();
+    let (mut names, mut texts) = (ToolNames::default(), Vec::new());
+    let finish = |step: Prompt<'static>, texts: &mut Vec<String>| Prompt {
+        prompt: Cow::Owned(std::mem::take(texts).join("\n")),
+        ..step
+    };
     let mut current = Prompt {
         options: options.clone(),
         ..Prompt::default()
@@ -208,18 +270,18 @@ pub fn steps(request: &Request) -> Vec<Prompt<'_>> {
                         options: options.clone(),
                         ..Prompt::default()
                     };
-                    steps.push(reader.finish(std::mem::replace(&mut current, next)));
+                    steps.push(finish(std::mem::replace(&mut current, next), &mut texts));
                 }
                 in_answer = true;
-                reader.read_calls(message, &mut current);
+                read_calls(message, &mut current, &mut names);
             }
             Role::User => {
                 in_answer = false;
-                reader.read_prompt(message, &mut current);
+                read_prompt(message, &mut current, &mut texts, &names);
             }
         }
     }
-    steps.push(reader.finish(current));
+    steps.push(finish(current, &mut texts));
     steps
 }
 
@@ -239,62 +301,49 @@ fn request_options(request: &Request) -> Vec<(&'static str, String)> {
     })
 }
 
-/// What must be remembered across messages: the names of calls, and the texts of the open step.
-#[derive(Default)]
-struct StepReader<'a> {
-    tool_names: HashMap<&'a str, &'a str>,
-    texts: Vec<String>,
+/// The names of tools by the ids of their calls: a result says the id only.
+#[derive(Debug, Clone, Default)]
+pub struct ToolNames(HashMap<Box<str>, Box<str>>);
+
+fn read_calls(message: &Message, step: &mut Prompt<'_>, names: &mut ToolNames) {
+    for block in &message.blocks {
+        let Block::ToolUse(call) = block else {
+            continue;
+        };
+        if let Some(id) = &call.id {
+            names.0.insert(id.clone(), call.name.clone());
+        }
+        step.tool_calls
+            .push(tool_call_hash_of(&call.name, &canonical_input(&call.input)));
+    }
 }
 
-impl<'a> StepReader<'a> {
-    fn read_calls(&mut self, message: &'a Message, step: &mut Prompt<'_>) {
-        for block in &message.blocks {
-            let Block::ToolUse(call) = block else {
-                continue;
-            };
-            if let Some(id) = &call.id {
-                self.tool_names.insert(id, &call.name);
-            }
-            step.tool_calls
-                .push(tool_call_hash_of(&call.name, &canonical_input(&call.input)));
-        }
-    }
-
-    fn read_prompt(&mut self, message: &Message, step: &mut Prompt<'_>) {
-        for block in &message.blocks {
-            match block {
-                Block::Text { text, .. } => {
-                    let stripped = strip_reminders(text);
-                    let text = js_trim(&stripped);
-                    if !text.is_empty() {
-                        self.texts.push(text.to_owned());
-                    }
+fn read_prompt(message: &Message, step: &mut Prompt<'_>, texts: &mut Vec<String>, names: &ToolNames) {
+    for block in &message.blocks {
+        match block {
+            Block::Text { text, .. } => {
+                let stripped = strip_reminders(text);
+                let text = js_trim(&stripped);
+                if !text.is_empty() {
+                    texts.push(text.to_owned());
                 }
-                Block::Media(media) => step.attachments.push(media_hash(media)),
-                Block::ToolResult(result) => step.tool_results.push(self.result_hash(result)),
-                _ => {}
             }
+            Block::Media(media) => step.attachments.push(media_hash(media)),
+            Block::ToolResult(result) => step.tool_results.push(result_hash(result, names)),
+            _ => {}
         }
     }
+}
 
-    fn result_hash(&self, result: &ToolResult) -> String {
-        let by_id = result
-            .tool_use_id
-            .as_deref()
-            .and_then(|id| self.tool_names.get(id).copied());
-        let name = by_id.or(result.name.as_deref()).unwrap_or_default();
-        let (output, attachments) = match &result.content {
-            ToolContent::Absent => (Cow::Borrowed(""), Vec::new()),
-            ToolContent::Text(text) => (Cow::Borrowed(&**text), Vec::new()),
-            ToolContent::Blocks { blocks, .. } => split_output(blocks),
-        };
-        tool_result_hash(name, &output, &attachments)
-    }
-
-    fn finish<'p>(&mut self, mut step: Prompt<'p>) -> Prompt<'p> {
-        step.prompt = Cow::Owned(std::mem::take(&mut self.texts).join("\n"));
-        step
-    }
+fn result_hash(result: &ToolResult, names: &ToolNames) -> String {
+    let by_id = result.tool_use_id.as_ref().and_then(|id| names.0.get(id));
+    let name = by_id.or(result.name.as_ref()).map_or("", |name| name);
+    let (output, attachments) = match &result.content {
+        ToolContent::Absent => (Cow::Borrowed(""), Vec::new()),
+        ToolContent::Text(text) => (Cow::Borrowed(&**text), Vec::new()),
+        ToolContent::Blocks { blocks, .. } => split_output(blocks),
+    };
+    tool_result_hash(name, &output, &attachments)
 }
 
 /// The texts of a result's blocks joined by LF, and the hashes of what is attached to it.

@@ -44,9 +44,7 @@ pub fn transcript_hashes<'a>(messages: impl IntoIterator<Item = &'a Message>) ->
     let mut bytes = Sha256::new();
     let mut parent = None;
     for (i, message) in kept.iter().enumerate() {
-        for piece in [message.role.name(), "\n", &content(&message.blocks), "\n"] {
-            bytes.update(piece);
-        }
+        write(message, &mut bytes);
         if i + TURN + 1 == kept.len() {
             parent = Some(hex::encode(bytes.clone().finalize()));
         }
@@ -54,6 +52,39 @@ pub fn transcript_hashes<'a>(messages: impl IntoIterator<Item = &'a Message>) ->
     TranscriptHashes {
         current_message_hash: (!kept.is_empty()).then(|| hex::encode(bytes.finalize())),
         parent_message_hash: parent,
+    }
+}
+
+fn write(message: &Message, bytes: &mut Sha256) {
+    for piece in [message.role.name(), "\n", &content(&message.blocks), "\n"] {
+        bytes.update(piece);
+    }
+}
+
+/// A transcript to which messages are added: a log has each of them once.
+#[derive(Debug, Clone, Default)]
+pub struct Transcript {
+    bytes: Sha256,
+    /// The hashes up to the last messages, the newest last.
+    last: [Option<[u8; 32]>; TURN + 1],
+}
+
+impl Transcript {
+    /// Adds a message that repeats no call and no result of those before it.
+    pub fn push(&mut self, message: &Message) {
+        if message.role == Role::System {
+            return;
+        }
+        write(message, &mut self.bytes);
+        self.last.rotate_left(1);
+        self.last[TURN] = Some(self.bytes.clone().finalize().into());
+    }
+
+    pub fn hashes(&self) -> TranscriptHashes {
+        TranscriptHashes {
+            current_message_hash: self.last[TURN].map(hex::encode),
+            parent_message_hash: self.last[0].map(hex::encode),
+        }
     }
 }
 
@@ -289,5 +320,17 @@ mod tests {
         let parent = transcript_hashes([&a]).current_message_hash;
         assert_eq!(transcript_hashes([&a, &b]).parent_message_hash, None);
         assert_eq!(transcript_hashes([&a, &b, &c]).parent_message_hash, parent);
+    }
+
+    #[test]
+    fn a_transcript_that_grows_has_the_hashes_of_a_whole_one() {
+        let said = ["a", "", "c", "d", "e"].map(|words| message(Role::User, vec![text(words)]));
+        let mut grown = Transcript::default();
+        assert_eq!(grown.hashes(), transcript_hashes([]));
+        for count in 1..=said.len() {
+            grown.push(&said[count - 1]);
+            grown.push(&message(Role::System, vec![text("context")]));
+            assert_eq!(grown.hashes(), transcript_hashes(&said[..count]));
+        }
     }
 }

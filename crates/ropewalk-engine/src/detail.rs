@@ -74,7 +74,8 @@ struct Detail<'a> {
     spawned_at: BTreeMap<&'a str, i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     first_byte_ms: Option<i64>,
-    /// Placeholders in both bodies, whoever put them there.
+    /// Placeholders in both bodies, whoever put them there: counted in the bytes that are kept, so that it is the same for what was
+    /// recorded, exported and imported again.
     #[serde(skip_serializing_if = "is_zero")]
     redactions: u64,
     kind_reason: &'static str,
@@ -98,6 +99,7 @@ pub(crate) fn write(
     hints: &Hints,
     kind_reason: &'static str,
     answer: Option<&Response>,
+    request_redactions: u64,
 ) -> String {
     let request_headers = |name: &str| REQUEST_HEADERS.contains(&name) || HINT_HEADERS.contains(&name);
     let detail = Detail {
@@ -108,7 +110,7 @@ pub(crate) fn write(
         hints: said(hints),
         spawned_at: spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
         first_byte_ms: raw.witness.first_byte_at.map(|at| (at.0 - raw.at.0).max(0) / 1_000),
-        redactions: redactions(raw),
+        redactions: request_redactions + raw.response_body.as_deref().map_or(0, count_redactions),
         kind_reason,
         served_model: answer.and_then(|answer| Some(word(answer.model.as_deref()?))),
         stop_reason: answer.and_then(|answer| Some(word(answer.stop_reason.as_deref()?))),
@@ -119,12 +121,6 @@ pub(crate) fn write(
     };
     // Maps with text keys and plain values always serialise.
     serde_json::to_string(&detail).unwrap_or_default()
-}
-
-/// Counted in the bytes that are kept, so that it is the same for what was recorded, exported and imported again.
-fn redactions(raw: &RawExchange) -> u64 {
-    let answer = raw.response_body.as_deref().map_or(0, count_redactions);
-    count_redactions(&raw.request_body) + answer
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use ropewalk_core::chain;
 use ropewalk_core::hash::sha256;
-use ropewalk_core::model::{Block, ChainStart, Request, Response, Role, ToolContent};
+use ropewalk_core::model::{Block, ChainStart, Provider, Request, Response, Role, ToolContent};
 use ropewalk_core::normalise::normalise;
 use ropewalk_core::projections::{Projections, first_user_text};
 use ropewalk_store::facts::{HashKind, Key, KeyKind};
@@ -200,6 +200,16 @@ pub(crate) fn of_answer(answer: &Response, is_compaction: bool, tools: &SpawnToo
         keys.extend(summary_key(&texts.collect::<Vec<_>>().concat()));
     }
     keys
+}
+
+/// The key of a call that was answered, from the provider's ids. Where the provider names the call beside the answer, both count:
+/// some gateways give the same name to many answers.
+pub fn call_key(provider: Provider, answer: &Response, request_id: Option<&str>) -> Option<Key> {
+    let id = answer.id.as_deref()?;
+    let request_id = request_id
+        .filter(|_| provider == Provider::Anthropic)
+        .unwrap_or_default();
+    Some(id_key(KeyKind::Call, &format!("{id}\0{request_id}")))
 }
 
 /// Every projection that there is, as bytes.

@@ -1,7 +1,7 @@
 //! Between the wire and the store.
 //!
 //! Read [`raw`] first (an exchange as a recorder or a file has it; [`decode`] reads compressed bodies, [`redact`] takes secrets out of
-//! them), then [`mod@prepare`] (the finished facts that the store
+//! them; [`logged`] is one as a client's log has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
 //! becomes of it), then [`view`] (how all of it is read) and [`project`] (what a newer
@@ -15,6 +15,7 @@ pub mod decode;
 mod detail;
 pub mod keys;
 pub mod link;
+pub mod logged;
 pub mod prepare;
 pub mod project;
 pub mod raw;

@@ -16,6 +16,8 @@ use ropewalk_core::hash::{NodeHash, RULES_VERSION};
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
 use ropewalk_core::projections::{PROJECTIONS_VERSION, Projections};
+use ropewalk_core::prompt_path::RequestPath;
+use ropewalk_core::transcript::TranscriptHashes;
 use ropewalk_store::facts::{Body, Key, Link, Spawn, Status};
 use ropewalk_store::{Micros, NewExchange};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
@@ -28,6 +30,7 @@ use crate::detail::{self, word};
 use crate::link::outline::Outline;
 use crate::raw::RawExchange;
 use crate::recipe::body;
+use crate::redact::count_redactions;
 use crate::spawn::{SpawnCall, SpawnTools, prompt_hash};
 use crate::{arrival, keys, texts};
 
@@ -74,7 +77,16 @@ impl Preparer<'_> {
         let provider = route.endpoint.provider();
         let read = provider.and_then(|provider| read_request(provider, &raw.request_body, memo).ok());
         match read {
-            Some(read) => self.readable(raw, &route, read),
+            Some(mut read) => {
+                let split = std::mem::take(&mut read.split);
+                let body = Readable {
+                    projections: Projected::Whole,
+                    request: body(split, &raw.request_body),
+                    redactions: count_redactions(&raw.request_body),
+                    read,
+                };
+                self.readable(raw, &route, body)
+            }
             None => Prepared {
                 exchange: opaque(raw, &route),
                 outline: Arc::default(),
@@ -83,19 +95,27 @@ impl Preparer<'_> {
         }
     }
 
-    fn readable(&self, raw: &RawExchange, route: &Route<'_>, mut read: RequestBody) -> Prepared {
-        let split = std::mem::take(&mut read.split);
+    pub(crate) fn readable(&self, raw: &RawExchange, route: &Route<'_>, body: Readable) -> Prepared {
+        let Readable {
+            read,
+            request: request_body,
+            projections,
+            redactions,
+        } = body;
         let request = &read.request;
         let hints = hints(raw, Some(request));
         let answer = decode_answer(raw, &route.endpoint, request.provider);
         let classified = classify(&route.endpoint, request, &hints);
-        let mut exchange = envelope(raw, route, &hints, body(split, &raw.request_body));
+        let mut exchange = envelope(raw, route, &hints, request_body);
         exchange.kind = classified.kind.name().to_owned();
         exchange.status = status(raw, answer.as_ref());
         exchange.start = read.start;
         let links = read.values().zip(read.nodes());
         exchange.request_chain = links.map(|(value, node)| Link { value, node: *node }).collect();
-        exchange.hashes = keys::hashes(&Projections::of(request, answer.as_ref()));
+        exchange.hashes = keys::hashes(&match projections {
+            Projected::Whole => Projections::of(request, answer.as_ref()),
+            Projected::Grown(transcript, path) => Projections::of_grown(request, answer.as_ref(), transcript, path),
+        });
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
         all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
         exchange.texts = texts::of_request(request);
@@ -105,6 +125,11 @@ impl Preparer<'_> {
             exchange.answer_chain = answer_chain(read.input_node(), answer);
             let is_compaction = classified.kind == RequestKind::Compaction;
             all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
+            all_keys.extend(keys::call_key(
+                request.provider,
+                answer,
+                raw.response_header("request-id"),
+            ));
             exchange.spawns = spawns(raw, &spawned_at, answer, self.spawn_tools);
             exchange.texts.extend(texts::of_answer(answer));
         }
@@ -116,7 +141,7 @@ impl Preparer<'_> {
             exchange.cost_nano_usd = Some(cost.amount.0);
             exchange.cost_is_estimate = cost.estimate;
         }
-        exchange.detail = detail::write(raw, &spawned_at, &hints, classified.reason, answer.as_ref());
+        exchange.detail = detail::write(raw, &spawned_at, &hints, classified.reason, answer.as_ref(), redactions);
         Prepared {
             exchange,
             outline: Arc::new(Outline::of(&read)),
@@ -146,6 +171,23 @@ impl Preparer<'_> {
     }
 }
 
+/// A request that was read, wherever it came from.
+pub(crate) struct Readable {
+    pub(crate) read: RequestBody,
+    pub(crate) request: Body,
+    pub(crate) projections: Projected,
+    /// Placeholders in the body.
+    pub(crate) redactions: u64,
+}
+
+/// Where the hashes over a whole request come from.
+pub(crate) enum Projected {
+    /// It is hashed from its beginning.
+    Whole,
+    /// It was hashed as it grew.
+    Grown(TranscriptHashes, RequestPath),
+}
+
 /// A request that cannot be read: kept as it came.
 fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
     let hints = hints(raw, None);
@@ -153,7 +195,14 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
     let mut exchange = envelope(raw, route, &hints, request);
     let all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
     exchange.keys = all_keys.into_iter().collect();
-    exchange.detail = detail::write(raw, &raw.spawned_at, &hints, "the request cannot be read", None);
+    exchange.detail = detail::write(
+        raw,
+        &raw.spawned_at,
+        &hints,
+        "the request cannot be read",
+        None,
+        count_redactions(&raw.request_body),
+    );
     exchange
 }
 

@@ -2,12 +2,13 @@
 
 use ropewalk_core::cost::PriceTable;
 use ropewalk_store::facts::OwnerId;
+use ropewalk_store::log::LogChanges;
 use ropewalk_store::store::{Outcome, Recorded};
 use ropewalk_store::{Micros, NewExchange, Store, StoreError};
 
 use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
-use crate::prepare::Preparer;
+use crate::prepare::{Prepared, Preparer};
 use crate::project::{Projector, Reprojected};
 use crate::raw::RawExchange;
 use crate::spawn::SpawnTools;
@@ -72,19 +73,32 @@ impl<'s, S: Store> Recorder<'s, S> {
             spawn_tools: &self.spawn_tools,
         };
         let prepared: Vec<_> = batch.iter().map(|raw| preparer.prepare(raw, None)).collect();
-        let (exchanges, outlines): (Vec<_>, Vec<_>) = prepared
+        prepared.iter().for_each(|prepared| tell(&prepared.exchange));
+        self.record_prepared(prepared).await
+    }
+
+    /// Stores exchanges that were prepared elsewhere, all or none.
+    pub async fn record_prepared(&mut self, batch: Vec<Prepared>) -> Result<Vec<Recorded>, StoreError> {
+        let (exchanges, outlines): (Vec<_>, Vec<_>) = batch
             .into_iter()
-            .map(|prepared| (prepared.exchange, prepared.outline))
+            .map(|prepared| {
+                let request = &prepared.exchange.request;
+                let outline = (prepared.outline, request.sha256, request.length);
+                (prepared.exchange, outline)
+            })
             .unzip();
-        exchanges.iter().for_each(&mut tell);
         let recorded = self.store.record(self.owner, exchanges).await?;
-        for ((recorded, outline), raw) in recorded.iter().zip(outlines).zip(batch) {
-            if matches!(recorded.outcome, Outcome::New | Outcome::Completed) {
-                let bytes = raw.request_body.len() as u64;
-                self.linker.remember(recorded.number, outline, bytes);
+        for (recorded, (outline, sha256, bytes)) in recorded.iter().zip(outlines) {
+            if matches!(recorded.outcome, Outcome::New | Outcome::Completed | Outcome::Replaced) {
+                self.linker.remember(recorded.number, outline, sha256, bytes);
             }
         }
         Ok(recorded)
+    }
+
+    /// Stores what was read of logs beside their exchanges.
+    pub async fn save_log(&self, changes: LogChanges) -> Result<(), StoreError> {
+        self.store.save_log(self.owner, changes).await
     }
 
     /// Links what was recorded, by anybody, since the last time.

@@ -47,6 +47,10 @@ impl<'s, S: Store> Recorders<'s, S> {
         }
     }
 
+    pub fn store(&self) -> &'s S {
+        self.store
+    }
+
     /// The recorder of the owner of that name, who is made on first use.
     pub async fn of(&mut self, owner: &str) -> Result<&mut Recorder<'s, S>, StoreError> {
         self.uses += 1;

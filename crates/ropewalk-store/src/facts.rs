@@ -168,10 +168,13 @@ pub enum KeyKind {
     Reference,
     /// Whom a spawning tool call asks for.
     SpawnName,
+    /// The provider's ids of this very call. Whoever tells of the same call tells of the same exchange, see
+    /// [`Telling::outranks`].
+    Call,
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 11] = [
+    pub const ALL: [KeyKind; 12] = [
         KeyKind::SpawnPrompt,
         KeyKind::Summary,
         KeyKind::Session,
@@ -183,12 +186,18 @@ impl KeyKind {
         KeyKind::CallResult,
         KeyKind::Reference,
         KeyKind::SpawnName,
+        KeyKind::Call,
     ];
 
     /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
     pub fn is_of_answer(self) -> bool {
         match self {
-            KeyKind::SpawnPrompt | KeyKind::SpawnName | KeyKind::Summary | KeyKind::Item | KeyKind::Anchor => true,
+            KeyKind::SpawnPrompt
+            | KeyKind::SpawnName
+            | KeyKind::Summary
+            | KeyKind::Item
+            | KeyKind::Anchor
+            | KeyKind::Call => true,
             KeyKind::Session
             | KeyKind::Agent
             | KeyKind::Hash
@@ -210,7 +219,8 @@ impl KeyKind {
             | KeyKind::Hash
             | KeyKind::Opening
             | KeyKind::CallResult
-            | KeyKind::Reference => false,
+            | KeyKind::Reference
+            | KeyKind::Call => false,
         }
     }
 
@@ -228,6 +238,7 @@ impl KeyKind {
             KeyKind::CallResult => 8,
             KeyKind::Reference => 9,
             KeyKind::SpawnName => 10,
+            KeyKind::Call => 11,
         }
     }
 
@@ -310,6 +321,55 @@ pub struct Provenance {
     pub uuid: Option<String>,
     /// Ids of records that this one absorbed.
     pub aliases: Vec<String>,
+    /// Of a client's log: when the file was begun. A log knows less of a call than whoever passed it on.
+    pub log_begun: Option<Micros>,
+}
+
+/// Who tells of a call, and how much of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Telling<'t> {
+    pub provenance: Option<&'t Provenance>,
+    pub ended_at: Option<Micros>,
+    pub session: Option<&'t str>,
+}
+
+impl<'t> Telling<'t> {
+    fn log(self) -> Option<(&'t Provenance, Micros)> {
+        let provenance = self.provenance?;
+        Some((provenance, provenance.log_begun?))
+    }
+
+    pub fn is_of_log(self) -> bool {
+        self.log().is_some()
+    }
+
+    /// Whether both tell of one and the same event: two who passed a call on saw two events, whatever its ids.
+    pub fn is_same_call(self, other: Telling<'_>) -> bool {
+        self.is_of_log() || other.is_of_log()
+    }
+
+    /// Whether this telling takes the place of the other, whichever came first. Who passed the call on knows it best; of logs
+    /// the one that saw more of the answer, then the older one, because the others copied it.
+    pub fn outranks(self, other: Telling<'_>) -> bool {
+        let Some((theirs, their_begin)) = other.log() else {
+            return false;
+        };
+        let Some((mine, my_begin)) = self.log() else {
+            return true;
+        };
+        let rank = |ended_at, begin: Micros, session, provenance: &Provenance| {
+            (
+                std::cmp::Reverse(ended_at),
+                begin,
+                session,
+                provenance.file.clone(),
+                provenance.line,
+            )
+        };
+        let mine = rank(self.ended_at, my_begin, self.session.map(str::to_owned), mine);
+        let theirs = rank(other.ended_at, their_begin, other.session.map(str::to_owned), theirs);
+        mine < theirs
+    }
 }
 
 /// A call in an answer that starts an agent.
@@ -379,4 +439,20 @@ pub struct Projected {
     /// All but those of `hashes`, which the store makes itself.
     pub keys: Vec<Key>,
     pub version: u32,
+}
+
+impl NewExchange {
+    pub fn telling(&self) -> Telling<'_> {
+        Telling {
+            provenance: self.provenance.as_ref(),
+            ended_at: self.ended_at,
+            session: self.session.as_deref(),
+        }
+    }
+
+    /// The hash of the provider's ids of the call, where they are known.
+    pub fn call(&self) -> Option<[u8; 32]> {
+        let key = self.keys.iter().find(|key| key.kind == KeyKind::Call);
+        key.map(|key| key.hash)
+    }
 }

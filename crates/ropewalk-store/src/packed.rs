@@ -1,12 +1,14 @@
 //! Small lists as bytes, and kinds as numbers: hashes, keys, usage, roots of ropes, statuses. Their formats are stored;
 //! extend them, never change them.
 
+use ropewalk_core::hash::NodeHash;
 use ropewalk_core::leb128;
 use ropewalk_core::model::Usage;
 use ropewalk_core::rope::Rope;
 
 use crate::derived::LinkKind;
-use crate::facts::{HashKind, Key, KeyKind, Provenance, Status, TextSource};
+use crate::facts::{HashKind, Key, KeyKind, Micros, Provenance, Status, TextSource};
+use crate::log::{RecordKind, RecordRow};
 use crate::store::{Result, StoreError};
 
 /// The hashes of those kinds.
@@ -137,10 +139,12 @@ pub(crate) fn read_rope(bytes: &[u8]) -> Result<Rope> {
     })
 }
 
-/// File, line, uuid (or nothing) and aliases, separated by NUL, which none of them can contain.
+/// File, line (with the beginning of a log behind `@`), uuid (or nothing) and aliases, separated by NUL, which none of them can
+/// contain.
 pub(crate) fn write_provenance(provenance: &Provenance) -> String {
     let mut fields = vec![provenance.file.as_str()];
-    let line = provenance.line.to_string();
+    let begun = provenance.log_begun.map(|at| format!("@{}", at.0));
+    let line = format!("{}{}", provenance.line, begun.unwrap_or_default());
     fields.push(&line);
     fields.push(provenance.uuid.as_deref().unwrap_or_default());
     fields.extend(provenance.aliases.iter().map(String::as_str));
@@ -151,11 +155,89 @@ pub(crate) fn write_provenance(provenance: &Provenance) -> String {
 pub(crate) fn read_provenance(text: &str) -> Result<Provenance> {
     let mut fields = text.split('\0').map(str::to_owned);
     let mut next = || fields.next().ok_or_else(damaged);
+    let (file, line) = (next()?, next()?);
+    let (line, begun) = line
+        .split_once('@')
+        .map_or((&*line, None), |(line, at)| (line, Some(at)));
+    let begun = begun.map(str::parse).transpose().map_err(|_| damaged())?;
     Ok(Provenance {
-        file: next()?,
-        line: next()?.parse().map_err(|_| damaged())?,
+        file,
+        line: line.parse().map_err(|_| damaged())?,
+        log_begun: begun.map(Micros),
         uuid: Some(next()?).filter(|uuid| !uuid.is_empty()),
         aliases: fields.collect(),
+    })
+}
+
+/// All of a record but its session and uuid, which are columns of their own.
+pub(crate) fn write_record(record: &RecordRow) -> Vec<u8> {
+    let mut out = vec![place_in(&RecordKind::ALL, record.kind), u8::from(record.is_sidechain)];
+    let texts = [
+        &record.parent,
+        &record.agent,
+        &record.message,
+        &record.tool_use,
+        &record.stands_for,
+        &record.text,
+    ];
+    for text in texts.into_iter().map(Option::as_deref).chain([Some(&*record.file)]) {
+        // One more than the length, so that an empty text is another than none.
+        leb128::write(text.map_or(0, |text| text.len() as u64 + 1), &mut out);
+        out.extend(text.unwrap_or_default().as_bytes());
+    }
+    leb128::write(record.line, &mut out);
+    out.push(u8::from(record.at.is_some()) | u8::from(record.node.is_some()) << 1);
+    if let Some(at) = record.at {
+        out.extend(at.0.to_be_bytes());
+    }
+    if let Some(node) = record.node {
+        out.extend(node.0);
+    }
+    out
+}
+
+pub(crate) fn read_record(session: String, uuid: String, bytes: &[u8]) -> Result<RecordRow> {
+    let [kind, is_sidechain, rest @ ..] = bytes else {
+        return Err(damaged());
+    };
+    let mut rest = rest;
+    let mut texts: [Option<String>; 7] = Default::default();
+    for text in &mut texts {
+        let Some(length) = leb128::read(&mut rest).ok_or_else(damaged)?.checked_sub(1) else {
+            continue;
+        };
+        let (bytes, behind) = rest.split_at_checked(length as usize).ok_or_else(damaged)?;
+        *text = Some(String::from_utf8(bytes.to_vec()).map_err(|_| damaged())?);
+        rest = behind;
+    }
+    let [parent, agent, message, tool_use, stands_for, text, file] = texts;
+    let line = leb128::read(&mut rest).ok_or_else(damaged)?;
+    let (present, mut rest) = rest.split_first().ok_or_else(damaged)?;
+    let mut at = None;
+    if present & 1 != 0 {
+        let (bytes, behind) = rest.split_first_chunk().ok_or_else(damaged)?;
+        at = Some(Micros(i64::from_be_bytes(*bytes)));
+        rest = behind;
+    }
+    let node = match present & 2 {
+        0 => None,
+        _ => Some(NodeHash(*rest.first_chunk().ok_or_else(damaged)?)),
+    };
+    Ok(RecordRow {
+        session,
+        uuid,
+        parent,
+        kind: *RecordKind::ALL.get(usize::from(*kind)).ok_or_else(damaged)?,
+        is_sidechain: *is_sidechain != 0,
+        at,
+        agent,
+        message,
+        node,
+        tool_use,
+        stands_for,
+        text,
+        file: file.ok_or_else(damaged)?,
+        line,
     })
 }
 
@@ -186,13 +268,47 @@ mod tests {
             ..Usage::default()
         };
         assert_eq!(read_usage(&write_usage(&usage)).unwrap(), usage);
-        let provenance = Provenance {
-            file: "a.jsonl".to_owned(),
-            line: 7,
-            uuid: None,
-            aliases: vec!["x".to_owned(), "y".to_owned()],
+        for log_begun in [None, Some(Micros(-5))] {
+            let provenance = Provenance {
+                file: "a.jsonl".to_owned(),
+                line: 7,
+                uuid: None,
+                aliases: vec!["x".to_owned(), "y".to_owned()],
+                log_begun,
+            };
+            assert_eq!(read_provenance(&write_provenance(&provenance)).unwrap(), provenance);
+        }
+    }
+
+    #[test]
+    fn a_record_survives_packing() {
+        let mut record = RecordRow {
+            session: "s".to_owned(),
+            uuid: "u".to_owned(),
+            parent: Some(String::new()),
+            kind: RecordKind::Absorbed,
+            is_sidechain: true,
+            at: Some(Micros(-1)),
+            agent: None,
+            message: Some("msg_1".to_owned()),
+            node: Some(NodeHash([7; 32])),
+            tool_use: None,
+            stands_for: Some("é".to_owned()),
+            text: None,
+            file: "f".to_owned(),
+            line: 300,
         };
-        assert_eq!(read_provenance(&write_provenance(&provenance)).unwrap(), provenance);
+        let again = |record: &RecordRow| read_record("s".to_owned(), "u".to_owned(), &write_record(record));
+        assert_eq!(again(&record).unwrap(), record);
+        (record.at, record.node) = (None, None);
+        assert_eq!(again(&record).unwrap(), record);
+        let bytes = write_record(&record);
+        for end in 0..bytes.len() {
+            assert!(
+                read_record(String::new(), String::new(), &bytes[..end]).is_err(),
+                "{end}"
+            );
+        }
     }
 
     #[test]

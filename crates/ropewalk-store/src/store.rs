@@ -8,9 +8,10 @@ use ropewalk_core::model::Usage;
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{
     ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Projected, Provenance, Spawn, Status,
-    TextSource,
+    Telling, TextSource,
 };
 use crate::hash_prefix::HashPrefix;
+use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 
 /// Most exchanges that one page or one look-up gives.
 pub const PAGE_MAX: usize = 1_000;
@@ -69,6 +70,8 @@ pub enum Outcome {
     Known,
     /// The id was there with other bytes. The first stays.
     Conflict,
+    /// The call was there, told by somebody who knew less of it. Now it is as told here, under the same number.
+    Replaced,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -186,6 +189,14 @@ pub struct ExchangeRow {
 }
 
 impl ExchangeRow {
+    pub fn telling(&self) -> Telling<'_> {
+        Telling {
+            provenance: self.provenance.as_ref(),
+            ended_at: self.ended_at,
+            session: self.session.as_deref(),
+        }
+    }
+
     /// Leaves the request only: the exchange as it was before its answer ended.
     pub(crate) fn hide_end(&mut self) {
         self.ended_at = None;
@@ -360,6 +371,18 @@ pub trait Store: Send + Sync {
         owner: OwnerId,
         which: Conversations,
     ) -> impl Future<Output = Result<Vec<ConversationRow>>> + Send;
+
+    /// Stores what was read of logs beside their exchanges, all or nothing.
+    fn save_log(&self, owner: OwnerId, changes: LogChanges) -> impl Future<Output = Result<()>> + Send;
+
+    fn records(&self, owner: OwnerId, which: Records) -> impl Future<Output = Result<Vec<RecordRow>>> + Send;
+
+    /// How far each of these files was read; those that were never read are left out.
+    fn imported_files(
+        &self,
+        owner: OwnerId,
+        paths: Vec<String>,
+    ) -> impl Future<Output = Result<Vec<ImportedFile>>> + Send;
 
     /// What people may mean by the beginning of a hash: of each kind at most `limit`, in order.
     fn beginning_with(

@@ -35,7 +35,7 @@ pub struct RequestBody {
     /// The node before the first block.
     pub start: NodeHash,
     pub split: Split,
-    memo: Memo,
+    pub(crate) memo: Memo,
 }
 
 impl RequestBody {
@@ -71,11 +71,11 @@ impl RequestBody {
 /// One turn, kept to read the next one faster.
 #[derive(Debug, Clone)]
 pub struct Memo {
-    provider: Provider,
-    body: Bytes,
-    members: Vec<Member>,
-    start: NodeHash,
-    nodes: Vec<NodeHash>,
+    pub(crate) provider: Provider,
+    pub(crate) body: Bytes,
+    pub(crate) members: Vec<Member>,
+    pub(crate) start: NodeHash,
+    pub(crate) nodes: Vec<NodeHash>,
 }
 
 impl Memo {
@@ -105,11 +105,28 @@ pub(crate) struct Held {
     pub(crate) element: Arc<Element>,
 }
 
+impl Member {
+    pub(crate) fn new(key: &str, held: Vec<Held>) -> Self {
+        Member {
+            key: key.into(),
+            held,
+            is_shadowed: false,
+        }
+    }
+}
+
+impl Held {
+    /// A value that stands in no body at hand.
+    pub(crate) fn of(element: Arc<Element>) -> Self {
+        Held { range: 0..0, element }
+    }
+}
+
 /// A value that was read: what it says, what the chain makes of it, how it is stored.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) said: Said,
-    values: Vec<ValueHash>,
+    pub(crate) values: Vec<ValueHash>,
     pub(crate) pieces: Vec<Piece>,
     pub(crate) parts: Vec<Part>,
     /// Small and without long strings: stored with the envelope around it, not by its own pieces.
@@ -126,6 +143,15 @@ pub(crate) enum Said {
 }
 
 impl Element {
+    /// A member that is one JSON value, kept with the envelope.
+    pub(crate) fn option(json: &str) -> Self {
+        Element {
+            said: Said::Option(json.into()),
+            in_envelope: true,
+            ..Element::of_pieces(Vec::new(), Vec::new())
+        }
+    }
+
     pub(crate) fn of_pieces(pieces: Vec<Piece>, parts: Vec<Part>) -> Self {
         Element {
             said: Said::Option(Box::default()),
@@ -182,6 +208,51 @@ pub fn read_request(provider: Provider, body: &Bytes, memo: Option<&Memo>) -> Re
         split,
         memo,
     })
+}
+
+/// Reads one element of a section, which stands in `text`.
+pub(crate) fn read_element(
+    provider: Provider,
+    section: Section,
+    text: &str,
+    node: Node<'_>,
+    scratch: &mut String,
+) -> Element {
+    let depth = if section == Section::Tools {
+        Depth::Whole
+    } else {
+        Depth::Texts
+    };
+    element(text, node, depth, scratch, |node, texts| {
+        assemble::element(provider, section, node, texts)
+    })
+}
+
+fn element(
+    text: &str,
+    node: Node<'_>,
+    depth: Depth,
+    scratch: &mut String,
+    say: impl FnOnce(Node<'_>, &Texts) -> Said,
+) -> Element {
+    let Cut { pieces, parts, texts } = cut_with(text, node, node.range(), depth, scratch);
+    let said = say(node, &texts);
+    let values = match &said {
+        Said::Message(message) => {
+            let value = |block| chain::value(message.role, block, &|text| texts.digest(text));
+            message.blocks.iter().filter_map(value).collect()
+        }
+        _ => Vec::new(),
+    };
+    let is_plain = matches!(&pieces[..], [] | [Piece::Inline(_) | Piece::Raw(_)]);
+    let in_envelope = is_plain && matches!(said, Said::Option(_)) && node.raw().len() <= ENVELOPE_MAX;
+    Element {
+        said,
+        values,
+        pieces,
+        parts,
+        in_envelope,
+    }
 }
 
 /// The nodes of the elements that both turns begin with.
@@ -275,7 +346,7 @@ impl<'a> Reader<'a> {
             None => {
                 let (doc, end) = parse_value_at(self.text, start)?;
                 let provider = self.provider;
-                let element = self.element(doc.root(), Depth::Texts, |node, texts| {
+                let element = element(self.text, doc.root(), Depth::Texts, &mut self.scratch, |node, texts| {
                     assemble::member(provider, key, node, texts)
                 });
                 (
@@ -332,40 +403,11 @@ impl<'a> Reader<'a> {
 
     fn read_element(&mut self, start: usize, section: Section) -> Result<Held, JsonError> {
         let (doc, end) = parse_value_at(self.text, start)?;
-        let depth = if section == Section::Tools {
-            Depth::Whole
-        } else {
-            Depth::Texts
-        };
-        let provider = self.provider;
-        let element = self.element(doc.root(), depth, |node, texts| {
-            assemble::element(provider, section, node, texts)
-        });
+        let element = read_element(self.provider, section, self.text, doc.root(), &mut self.scratch);
         Ok(Held {
             range: start..end,
             element: Arc::new(element),
         })
-    }
-
-    fn element(&mut self, node: Node<'_>, depth: Depth, say: impl FnOnce(Node<'_>, &Texts) -> Said) -> Element {
-        let Cut { pieces, parts, texts } = cut_with(self.text, node, node.range(), depth, &mut self.scratch);
-        let said = say(node, &texts);
-        let values = match &said {
-            Said::Message(message) => {
-                let value = |block| chain::value(message.role, block, &|text| texts.digest(text));
-                message.blocks.iter().filter_map(value).collect()
-            }
-            _ => Vec::new(),
-        };
-        let is_plain = matches!(&pieces[..], [] | [Piece::Inline(_) | Piece::Raw(_)]);
-        let in_envelope = is_plain && matches!(said, Said::Option(_)) && node.raw().len() <= ENVELOPE_MAX;
-        Element {
-            said,
-            values,
-            pieces,
-            parts,
-            in_envelope,
-        }
     }
 
     /// Whether the value at `start` is, byte for byte, one of the turn before. Only values that carry their

@@ -18,6 +18,7 @@ pub mod deltas;
 pub mod detect;
 pub mod exchange;
 mod gemini;
+mod grown;
 pub mod hints;
 mod members;
 pub mod provider;
@@ -32,4 +33,5 @@ pub mod usage;
 
 pub use body::{Memo, RequestBody, read_request};
 pub use cut::TEXT_MIN;
+pub use grown::{Grown, GrownRequest};
 pub use split::{Split, split_response};

@@ -4,6 +4,7 @@ use ropewalk_core::hash::NodeHash;
 use ropewalk_engine::link::Overlay;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats,
@@ -96,6 +97,18 @@ impl Store for AnyStore {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         delegate!(self, store => store.conversations(owner, which))
+    }
+
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        delegate!(self, store => store.save_log(owner, changes))
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        delegate!(self, store => store.records(owner, which))
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        delegate!(self, store => store.imported_files(owner, paths))
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -87,8 +87,7 @@ pub(crate) enum Verb {
     Search(Search),
     Export(Export),
     Rebuild(Rebuild),
-    /// Exchanges, bytes, tokens and cost, of every owner or of one
-    Stats,
+    Stats(Stats),
     Fsck(Fsck),
     Hash(Hash),
 }
@@ -159,10 +158,14 @@ pub(crate) struct Demo {
 
 /// Bring in what was recorded elsewhere
 ///
-/// PATH is a file, a folder that is searched for *.jsonl, or `-` for standard input. Importing the same again changes
-/// nothing. A line that cannot be read is reported and left out.
+/// PATH is a file, a folder that is searched for logs (*.jsonl, *.json, *.har, *.db, also with .gz or .zst), or `-` for standard
+/// input. Importing the same again changes nothing, and files that did not change are not read again. What a log tells of a call that
+/// was recorded as it passed adds nothing to it. What cannot be read is reported and left out, and the exit code is 1 then. Links
+/// inside a folder are not followed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
+  ropewalk import ~/.claude/projects          everything that Claude Code logged
+  ropewalk import ~/.codex/sessions --watch   and what it logs from now on
   ropewalk import traffic.exchanges.jsonl
   ropewalk import captures/ --owner ann       all of it is ann's, whatever the lines say
   ropewalk export | ssh host ropewalk import -")]
@@ -174,6 +177,14 @@ pub(crate) struct Import {
     /// What the files are
     #[arg(long, value_enum, default_value_t = ImportFormat::Auto)]
     pub(crate) format: ImportFormat,
+
+    /// Go on following the files as they grow
+    #[arg(long, conflicts_with = "replace")]
+    pub(crate) watch: bool,
+
+    /// Read the files of one session again, and put what they say in the place of its records, at once
+    #[arg(long, value_name = "SESSION")]
+    pub(crate) replace: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -186,6 +197,36 @@ pub(crate) enum ImportFormat {
     Chatgpt,
     ClaudeAi,
     Har,
+}
+
+/// Exchanges, bytes, tokens and cost, of every owner or of one
+///
+/// Every call is counted once, whoever told of it. A cost with `~` in front is an estimate, in part or as a whole.
+#[derive(Debug, Default, Args)]
+#[command(after_help = "Examples:
+  ropewalk stats
+  ropewalk stats --by day --tz Europe/Berlin
+  ropewalk stats --by agent --json            an agent's figures include those of the agents that it started")]
+pub(crate) struct Stats {
+    /// What to sum up by
+    #[arg(long, value_enum, default_value_t = By::Model)]
+    pub(crate) by: By,
+
+    /// Where a day begins at midnight [default: here, or UTC with --json]
+    #[arg(long, value_name = "ZONE")]
+    pub(crate) tz: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    #[default]
+    Model,
+    Day,
+    Project,
+    Session,
+    Conversation,
+    Branch,
+    Agent,
 }
 
 /// Write exchanges so that importing them gives the same store

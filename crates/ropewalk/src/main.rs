@@ -105,7 +105,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Explain(explain) => commands::explain::run(&context, explain).await,
             Verb::Search(search) => commands::search::run(&context, search).await,
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
-            Verb::Stats => commands::stats::run(&context).await,
+            Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
             Verb::Hash(hash) => commands::hash::run(hash),
         }

@@ -2,7 +2,7 @@
 //!
 //! Facts do not change but for their ends, and an end comes through the log like a new fact. Conclusions are the store's. Both hold as
 //! long as nobody else saved: whoever did has read a piece of the log that we shall not see, so [`Memory::trust`] forgets all but
-//! the chains of requests, which never change.
+//! the chains of requests, which are those of their bytes.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -83,32 +83,44 @@ impl Memory {
     }
 }
 
+#[derive(Debug)]
+struct KeptOutline {
+    outline: Arc<Outline>,
+    /// Of the request. A call that is told anew has another one under the same number.
+    sha256: [u8; 32],
+    bytes: u64,
+}
+
 /// Chains of requests, the last ones that were read.
 #[derive(Debug, Default)]
 pub(super) struct Outlines {
-    kept: HashMap<ExchangeNumber, (Arc<Outline>, u64)>,
+    kept: HashMap<ExchangeNumber, KeptOutline>,
     order: VecDeque<ExchangeNumber>,
     bytes: u64,
 }
 
 impl Outlines {
-    pub(super) fn get(&self, exchange: ExchangeNumber) -> Option<Arc<Outline>> {
-        self.kept.get(&exchange).map(|(outline, _)| outline.clone())
+    pub(super) fn get(&self, fact: &Fact) -> Option<Arc<Outline>> {
+        let kept = self.kept.get(&fact.number())?;
+        (kept.sha256 == fact.row.request_sha256).then(|| kept.outline.clone())
     }
 
     /// Keeps the chain of a request of so many bytes, and drops the oldest ones for it.
-    pub(super) fn keep(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, bytes: u64) {
+    pub(super) fn keep(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, sha256: [u8; 32], bytes: u64) {
         let bytes = bytes + OUTLINE_BYTES;
-        if bytes > OUTLINE_BYTES_MAX || self.kept.contains_key(&exchange) {
+        if bytes > OUTLINE_BYTES_MAX {
             return;
         }
-        self.kept.insert(exchange, (outline, bytes));
-        self.order.push_back(exchange);
+        let kept = KeptOutline { outline, sha256, bytes };
+        match self.kept.insert(exchange, kept) {
+            Some(before) => self.bytes -= before.bytes,
+            None => self.order.push_back(exchange),
+        }
         self.bytes += bytes;
         while self.bytes > OUTLINE_BYTES_MAX
             && let Some(oldest) = self.order.pop_front()
         {
-            self.bytes -= self.kept.remove(&oldest).map_or(0, |(_, bytes)| bytes);
+            self.bytes -= self.kept.remove(&oldest).map_or(0, |kept| kept.bytes);
         }
     }
 }

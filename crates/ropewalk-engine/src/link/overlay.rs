@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats,
@@ -271,6 +272,18 @@ where
 
     async fn conversations(&self, _: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         Ok(self.derived().conversations(which))
+    }
+
+    async fn save_log(&self, _: OwnerId, _: LogChanges) -> Result<()> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        self.base.records(owner, which).await
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        self.base.imported_files(owner, paths).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -43,6 +43,8 @@ pub(super) struct Round<'r, S> {
     /// What is to be decided, in order.
     pub(super) queue: BTreeSet<OrderKey>,
     pub(super) decided: HashMap<ExchangeNumber, usize>,
+    /// What the log gave: new, ended, or told anew.
+    pub(super) told: HashSet<ExchangeNumber>,
     /// As they were before this round, by exchange; `None` for those that had no link.
     pub(super) before: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
     pub(super) conversations: HashMap<ExchangeNumber, Option<Conversation>>,
@@ -85,6 +87,7 @@ impl<'r, S: Store> Round<'r, S> {
             subjects: HashMap::new(),
             queue: BTreeSet::new(),
             decided: HashMap::new(),
+            told: HashSet::new(),
             before: HashMap::new(),
             conversations: memory.conversations,
             branches: memory.branches,
@@ -106,17 +109,22 @@ impl<'r, S: Store> Round<'r, S> {
         let outline = self.outline(&fact).await?;
         self.known.facts.insert(fact.number(), Some(fact.clone()));
         self.queue.insert(order_key(&fact));
+        self.told.insert(fact.number());
         self.subjects.insert(fact.number(), Subject { fact, outline });
         Ok(())
     }
 
     pub(super) async fn outline(&mut self, fact: &Fact) -> Result<Arc<Outline>, LinkError> {
-        if let Some(outline) = self.outlines.get(fact.number()) {
+        if let Some(outline) = self.outlines.get(fact) {
             return Ok(outline);
         }
         let outline = Arc::new(self.source.outline(fact).await?);
-        self.outlines
-            .keep(fact.number(), outline.clone(), fact.row.request_length);
+        self.outlines.keep(
+            fact.number(),
+            outline.clone(),
+            fact.row.request_sha256,
+            fact.row.request_length,
+        );
         Ok(outline)
     }
 
@@ -254,8 +262,10 @@ impl<'r, S: Store> Round<'r, S> {
         if subject.fact.is_turn() && subject.fact.ended().is_some() && !was_answered {
             self.answered.insert(number);
         }
+        // It had ended and comes again: it is told anew, with another id, time or usage than its conversation was folded with.
+        let is_retold = was_answered && self.told.contains(&number);
         let change = match &before {
-            Some(before) if is_same => {
+            Some(before) if is_same && !is_retold => {
                 self.count_answer(subject, before).await?;
                 Change::Ended
             }

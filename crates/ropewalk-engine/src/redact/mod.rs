@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 
 use crate::decode::{DecodeLimits, decode};
+use crate::logged::Logged;
 use crate::raw::RawExchange;
 use find::Finder;
 use pass::Pass;
@@ -118,6 +119,21 @@ impl Redactor {
             found.extend(&self.half(body, &mut raw.response_headers, key));
         }
         found
+    }
+
+    /// Redacts what was found in a log, before anything is made of it.
+    pub fn logged(&self, logged: &mut Logged, key: &TagKey) {
+        match logged {
+            Logged::Message(message) => message.json = self.body(&message.json, key).bytes,
+            Logged::Turn(turn) => turn.answer = self.body(&turn.answer, key).bytes,
+            Logged::Record(row, _) => {
+                if let Some(text) = row.text.take() {
+                    let bytes = self.body(&Bytes::from(text), key).bytes;
+                    row.text = Some(String::from_utf8_lossy(&bytes).into_owned());
+                }
+            }
+            Logged::Exchange { raw, .. } => drop(self.exchange(raw, key)),
+        }
     }
 
     fn half(&self, body: &mut Bytes, headers: &mut Vec<(String, String)>, key: &TagKey) -> Found {

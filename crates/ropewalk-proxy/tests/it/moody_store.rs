@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::sqlite::Options;
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
@@ -104,6 +105,15 @@ impl Store for Moody {
     }
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.inner.conversations(owner, which).await
+    }
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        self.inner.save_log(owner, changes).await
+    }
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        self.inner.records(owner, which).await
+    }
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        self.inner.imported_files(owner, paths).await
     }
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
         self.inner.beginning_with(owner, prefix, limit).await

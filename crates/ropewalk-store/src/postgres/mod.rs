@@ -21,6 +21,7 @@ mod find;
 mod groups;
 mod known_parts;
 mod link_check;
+mod log;
 mod look_up;
 mod nodes;
 mod numbers;
@@ -47,6 +48,7 @@ use tokio_postgres::types::ToSql;
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
+use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats, Store, StoreError,
@@ -259,6 +261,18 @@ impl Store for Postgres {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         derived::conversations(&self.client().await?, owner, which).await
+    }
+
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        log::save(self, owner, &changes).await
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        log::records(&self.client().await?, owner, which).await
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        log::imported_files(&self.client().await?, owner, &paths).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

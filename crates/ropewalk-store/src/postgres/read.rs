@@ -90,6 +90,7 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         line: unsigned(row.get(28)),
         uuid: text(29),
         aliases: read_texts(row.get(30)),
+        log_begun: row.get::<_, Option<i64>>(31).map(Micros),
     });
     Ok(ExchangeRow {
         number: ExchangeNumber(row.get(0)),
@@ -107,7 +108,7 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         project: text(13),
         input_node: NodeHash(hash_of(row, 14)?),
         depth: row
-            .get::<_, Option<i64>>(31)
+            .get::<_, Option<i64>>(32)
             .and_then(|depth| u32::try_from(depth).ok())
             .ok_or_else(|| damaged("an exchange ends at a node that is not there"))?,
         output_node: hash(15)?.map(NodeHash),
@@ -124,7 +125,7 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         provenance,
         rules_version: u32::try_from(row.get::<_, i64>(26))
             .map_err(|_| damaged("the version of the rules is no number"))?,
-        projections_version: u32::from(row.get::<_, i16>(32).cast_unsigned()),
+        projections_version: u32::from(row.get::<_, i16>(33).cast_unsigned()),
     })
 }
 

@@ -1,7 +1,7 @@
 //! Recording: a batch of exchanges, in one transaction.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Range;
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use deadpool_postgres::{Client, GenericClient, Transaction};
 
 use super::bodies::{Added, Bodies, NewBody};
 use super::nodes::{Chain, Nodes};
-use super::packed::escape;
-use super::problem::{others_were_in_the_way, problem};
-use super::rows::{self, Row};
-use super::{Postgres, hash_of, query, search, spawns, sql};
+use super::packed::{escape, unescape};
+use super::problem::{others_were_in_the_way, problem, raced};
+use super::rows::{self, Replaced, Row};
+use super::{Postgres, hash_of, query, search, spawns, sql, unsigned};
 use crate::codec::Packer;
-use crate::facts::{ExchangeNumber, Key, NewExchange, OwnerId};
-use crate::packed::read_keys;
+use crate::facts::{ExchangeNumber, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
+use crate::packed::{read_hashes, read_keys};
 use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
 
 /// How often a batch is tried when other writers were in its way. Each time one of them got through.
@@ -97,7 +97,9 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
     let age = store.known_parts.age();
     let ids: Vec<Cow<'_, str>> = batch.iter().map(|exchange| escape(&exchange.id)).collect();
     // Looked at before the transaction: what changes until its end is noticed there.
-    let existing = find_exchanges(&client, owner, &ids).await?;
+    let calls: Vec<[u8; 32]> = calls(batch);
+    let existing = find_exchanges(&client, owner, &ids, &calls).await?;
+    let tellers: HashSet<i64> = existing.iter().map(|existing| existing.number).collect();
     let mut plan = Plan::new(batch, &ids, existing);
     let mut bodies = Bodies::new(plan.bodies(), &store.known_parts);
     let mut numbers = Taken(
@@ -113,6 +115,7 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
     }
     let mut packer = store.dictionaries.packer(&client, owner).await?;
     let transaction = client.transaction().await.map_err(problem)?;
+    rows::remove_replaced(&transaction, owner, &plan.rows).await?;
     let parts = write(
         &transaction,
         owner,
@@ -122,6 +125,8 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
         &mut packer.packer,
     )
     .await?;
+    // The owner's lock is ours by now: whoever else tells of these calls has committed, or waits.
+    check_tellers(&transaction, owner, &calls, &tellers, &plan.rows).await?;
     transaction.commit().await.map_err(problem)?;
     store.known_parts.remember(owner, age, bodies.parts());
     store.numbers.give_back(owner, numbers.0);
@@ -174,7 +179,8 @@ async fn advance_owner(
     new_nodes: i64,
 ) -> Result<Advanced> {
     let positions = plan.rows.len() as i64;
-    let exchanges = plan.rows.iter().filter(|row| row.is_new).count() as i64;
+    let is_more = |row: &&Row<'_>| row.is_new && row.replaces.is_none();
+    let exchanges = plan.rows.iter().filter(is_more).count() as i64;
     let bytes_in: i64 = plan.rows.iter().map(Row::bytes_in).sum();
     let rows = query(
         transaction,
@@ -199,45 +205,149 @@ async fn advance_owner(
     })
 }
 
-/// What is there under an id.
+/// What is there under an id, or of a call.
 #[derive(Debug)]
 struct Existing {
+    id: String,
     number: i64,
     request_sha256: [u8; 32],
     response_sha256: Option<Vec<u8>>,
     at: i64,
     keys: Vec<Key>,
+    hashes: Vec<u8>,
+    bytes_in: i64,
+    provenance: Option<Provenance>,
+    ended_at: Option<Micros>,
+    session: Option<String>,
     /// Its row in this batch, by place.
     row: Option<usize>,
 }
 
 impl Existing {
+    fn read(row: &tokio_postgres::Row) -> Result<Self> {
+        let text = |column: usize| row.get::<_, Option<String>>(column).map(unescape);
+        let provenance = text(10).map(|file| Provenance {
+            file,
+            line: unsigned(row.get(11)),
+            uuid: text(12),
+            aliases: Vec::new(),
+            log_begun: row.get::<_, Option<i64>>(13).map(Micros),
+        });
+        Ok(Existing {
+            id: row.get(0),
+            number: row.get(1),
+            request_sha256: hash_of(row, 2)?,
+            response_sha256: row.get(3),
+            at: row.get(4),
+            keys: read_keys(row.get(5))?,
+            ended_at: row.get::<_, Option<i64>>(6).map(Micros),
+            session: text(7),
+            hashes: row.get(8),
+            bytes_in: row.get(9),
+            provenance,
+            row: None,
+        })
+    }
+
+    /// One that this batch writes.
+    fn of_row(exchange: &NewExchange, id: String, place: usize) -> Self {
+        Existing {
+            id,
+            number: 0,
+            request_sha256: exchange.request.sha256,
+            response_sha256: exchange.response.as_ref().map(|body| body.sha256.to_vec()),
+            at: exchange.at.0,
+            keys: exchange.keys.clone(),
+            hashes: Vec::new(),
+            bytes_in: 0,
+            provenance: exchange.provenance.clone(),
+            ended_at: exchange.ended_at,
+            session: exchange.session.clone(),
+            row: Some(place),
+        }
+    }
+
     /// Whether the same id comes with other bytes. A half that only one of the two has is no difference.
     fn differs(&self, exchange: &NewExchange) -> bool {
         let responses = self.response_sha256.as_ref().zip(exchange.response.as_ref());
         self.request_sha256 != exchange.request.sha256 || responses.is_some_and(|(known, new)| *known != new.sha256)
     }
+
+    fn telling(&self) -> Telling<'_> {
+        Telling {
+            provenance: self.provenance.as_ref(),
+            ended_at: self.ended_at,
+            session: self.session.as_deref(),
+        }
+    }
+
+    fn is_of_call(&self, call: [u8; 32]) -> bool {
+        let mut keys = self.keys.iter();
+        keys.any(|key| key.kind == KeyKind::Call && key.hash == call)
+    }
 }
 
-async fn find_exchanges(client: &Client, owner: OwnerId, ids: &[Cow<'_, str>]) -> Result<HashMap<String, Existing>> {
+/// Tellers of one call that are looked at. There are two where a log was copied while the call passed; more are not known.
+const TELLERS_MAX: i64 = 64;
+
+/// The calls of a batch, each once.
+fn calls(batch: &[NewExchange]) -> Vec<[u8; 32]> {
+    let calls: BTreeSet<[u8; 32]> = batch.iter().filter_map(NewExchange::call).collect();
+    calls.into_iter().collect()
+}
+
+async fn find_exchanges(
+    client: &Client,
+    owner: OwnerId,
+    ids: &[Cow<'_, str>],
+    calls: &[[u8; 32]],
+) -> Result<Vec<Existing>> {
     let mut sorted: Vec<&str> = ids.iter().map(AsRef::as_ref).collect();
     sorted.sort_unstable();
     sorted.dedup();
-    let rows = query(client, sql::FIND_EXCHANGES, &[&owner.0, &sorted]).await?;
-    let existing = |row: &tokio_postgres::Row| {
-        Ok((
-            row.get(0),
-            Existing {
-                number: row.get(1),
-                request_sha256: hash_of(row, 2)?,
-                response_sha256: row.get(3),
-                at: row.get(4),
-                keys: read_keys(row.get(5))?,
-                row: None,
-            },
-        ))
-    };
-    rows.iter().map(existing).collect()
+    let hashes: Vec<&[u8]> = calls.iter().map(|call| &call[..]).collect();
+    let kind = i16::from(KeyKind::Call.code());
+    let (by_id, by_call) = (
+        async || query(client, sql::FIND_EXCHANGES, &[&owner.0, &sorted]).await,
+        async || {
+            if hashes.is_empty() {
+                return Ok(Vec::new());
+            }
+            query(client, sql::FIND_CALLS, &[&owner.0, &hashes, &kind, &TELLERS_MAX]).await
+        },
+    );
+    let (by_id, by_call) = tokio::try_join!(by_id(), by_call())?;
+    let mut seen = HashSet::new();
+    let rows = by_id.iter().chain(&by_call).map(Existing::read);
+    let mut existing = rows.collect::<Result<Vec<_>>>()?;
+    existing.retain(|existing| seen.insert(existing.number));
+    Ok(existing)
+}
+
+/// Whether somebody told of one of the calls since we looked.
+async fn check_tellers(
+    transaction: &Transaction<'_>,
+    owner: OwnerId,
+    calls: &[[u8; 32]],
+    known: &HashSet<i64>,
+    rows: &[Row<'_>],
+) -> Result<()> {
+    if calls.is_empty() {
+        return Ok(());
+    }
+    let hashes: Vec<&[u8]> = calls.iter().map(|call| &call[..]).collect();
+    let kind = i16::from(KeyKind::Call.code());
+    let tellers = query(
+        transaction,
+        sql::TELLERS_OF_CALLS,
+        &[&owner.0, &hashes, &kind, &TELLERS_MAX],
+    )
+    .await?;
+    let is_known = |teller: i64| known.contains(&teller) || rows.iter().any(|row| row.number == teller);
+    match tellers.iter().all(|row| is_known(row.get(0))) {
+        true => Ok(()),
+        false => Err(raced()),
+    }
 }
 
 /// What becomes of each exchange of a batch, and the rows to write.
@@ -250,35 +360,35 @@ struct Plan<'b> {
 
 impl<'b> Plan<'b> {
     /// Looks at the batch in order, so that an exchange can begin and end in the same one.
-    fn new(batch: &'b [NewExchange], ids: &[Cow<'_, str>], mut existing: HashMap<String, Existing>) -> Self {
+    fn new(batch: &'b [NewExchange], ids: &[Cow<'_, str>], existing: Vec<Existing>) -> Self {
         let mut plan = Plan {
             rows: Vec::with_capacity(batch.len()),
             outcomes: Vec::with_capacity(batch.len()),
             conflicts: 0,
         };
+        let mut known = Known::new(existing);
         for (exchange, id) in batch.iter().zip(ids) {
-            let Some(there) = existing.get_mut(id.as_ref()) else {
+            let Some(there) = known.find(exchange, id) else {
                 let place = plan.rows.len();
                 plan.rows.push(Row::new(exchange));
                 plan.outcomes.push((Outcome::New, Err(place)));
-                let there = Existing {
-                    number: 0,
-                    request_sha256: exchange.request.sha256,
-                    response_sha256: exchange.response.as_ref().map(|body| body.sha256.to_vec()),
-                    at: exchange.at.0,
-                    keys: Vec::new(),
-                    row: Some(place),
-                };
-                existing.insert(id.clone().into_owned(), there);
+                known.add(Existing::of_row(exchange, id.clone().into_owned(), place));
                 continue;
             };
-            let outcome = plan.outcome_for(exchange, there);
+            let outcome = plan.outcome_for(exchange, id, there);
             plan.outcomes.push((outcome, there.row.map_or(Ok(there.number), Err)));
+            known.index();
         }
         plan
     }
 
-    fn outcome_for(&mut self, exchange: &'b NewExchange, there: &mut Existing) -> Outcome {
+    fn outcome_for(&mut self, exchange: &'b NewExchange, id: &str, there: &mut Existing) -> Outcome {
+        if exchange.telling().is_same_call(there.telling()) {
+            return match exchange.telling().outranks(there.telling()) {
+                true => self.replace(exchange, id, there),
+                false => Outcome::Known,
+            };
+        }
         if there.differs(exchange) {
             self.conflicts += 1;
             return Outcome::Conflict;
@@ -298,6 +408,35 @@ impl<'b> Plan<'b> {
         Outcome::Completed
     }
 
+    /// The same call, told better: what this batch or another one wrote of it is written anew.
+    fn replace(&mut self, exchange: &'b NewExchange, id: &str, there: &mut Existing) -> Outcome {
+        let mut row = Row::new(exchange);
+        row.number = there.number;
+        let place = match there.row {
+            Some(place) => {
+                row.replaces = self.rows[place].replaces.take();
+                self.rows[place] = row;
+                place
+            }
+            None => {
+                let mut keys = std::mem::take(&mut there.keys);
+                let hashes = read_hashes(&there.hashes).unwrap_or_default();
+                keys.extend(hashes.iter().map(|(_, hash)| Key::of_hash(hash)));
+                row.replaces = Some(Replaced {
+                    keys,
+                    bytes_in: there.bytes_in,
+                });
+                self.rows.push(row);
+                self.rows.len() - 1
+            }
+        };
+        *there = Existing {
+            number: there.number,
+            ..Existing::of_row(exchange, id.to_owned(), place)
+        };
+        Outcome::Replaced
+    }
+
     /// The bodies of all rows, in the order in which `rows::store` asks for them again.
     fn bodies(&mut self) -> Vec<NewBody<'b>> {
         let mut bodies = Vec::new();
@@ -314,7 +453,7 @@ impl<'b> Plan<'b> {
     }
 
     fn give_numbers(&mut self, numbers: &mut Taken) {
-        for row in self.rows.iter_mut().filter(|row| row.is_new) {
+        for row in self.rows.iter_mut().filter(|row| row.is_new && row.number == 0) {
             row.number = numbers.next();
         }
     }
@@ -325,5 +464,64 @@ impl<'b> Plan<'b> {
             outcome: *outcome,
         };
         self.outcomes.iter().map(recorded).collect()
+    }
+}
+
+/// What is there, by id and by call.
+struct Known {
+    existing: Vec<Existing>,
+    by_id: HashMap<String, usize>,
+    by_call: HashMap<[u8; 32], Vec<usize>>,
+    /// How many are in the maps; the last one that was found may have another name now.
+    touched: Option<usize>,
+}
+
+impl Known {
+    fn new(existing: Vec<Existing>) -> Self {
+        let mut known = Known {
+            existing: Vec::new(),
+            by_id: HashMap::new(),
+            by_call: HashMap::new(),
+            touched: None,
+        };
+        existing.into_iter().for_each(|existing| known.add(existing));
+        known
+    }
+
+    fn add(&mut self, existing: Existing) {
+        self.touched = Some(self.existing.len());
+        self.existing.push(existing);
+        self.index();
+    }
+
+    /// Gives the one that was found last its names.
+    fn index(&mut self) {
+        let Some(place) = self.touched.take() else { return };
+        let existing = &self.existing[place];
+        self.by_id.insert(existing.id.clone(), place);
+        for key in existing.keys.iter().filter(|key| key.kind == KeyKind::Call) {
+            let places = self.by_call.entry(key.hash).or_default();
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+
+    fn find(&mut self, exchange: &NewExchange, id: &str) -> Option<&mut Existing> {
+        let by_id = self
+            .by_id
+            .get(id)
+            .copied()
+            .filter(|place| self.existing[*place].id == id);
+        let place = by_id.or_else(|| {
+            let call = exchange.call()?;
+            let mut tellers = self.by_call.get(&call)?.iter().copied();
+            tellers.find(|place| {
+                let existing = &self.existing[*place];
+                existing.is_of_call(call) && exchange.telling().is_same_call(existing.telling())
+            })
+        })?;
+        self.touched = Some(place);
+        Some(&mut self.existing[place])
     }
 }

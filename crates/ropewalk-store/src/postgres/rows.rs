@@ -19,6 +19,8 @@ pub(super) struct Row<'b> {
     pub(super) number: i64,
     pub(super) position: i64,
     pub(super) is_new: bool,
+    /// What was told of the call before, if it is told anew.
+    pub(super) replaces: Option<Replaced>,
     /// What was handed in first, and what had the answer; mostly the same.
     pub(super) begin: &'b NewExchange,
     pub(super) end: &'b NewExchange,
@@ -30,12 +32,21 @@ pub(super) struct Row<'b> {
     pub(super) response_body: Option<usize>,
 }
 
+/// A row that another takes the place of.
+#[derive(Debug)]
+pub(super) struct Replaced {
+    /// All that it is found by.
+    pub(super) keys: Vec<Key>,
+    pub(super) bytes_in: i64,
+}
+
 impl<'b> Row<'b> {
     pub(super) fn new(exchange: &'b NewExchange) -> Self {
         Row {
             number: 0,
             position: 0,
             is_new: true,
+            replaces: None,
             begin: exchange,
             end: exchange,
             at: exchange.at.0,
@@ -62,7 +73,8 @@ impl<'b> Row<'b> {
     pub(super) fn bytes_in(&self) -> i64 {
         let request = if self.is_new { self.begin.request.length } else { 0 };
         let response = self.end.response.as_ref().map_or(0, |body| body.length);
-        signed(request.saturating_add(response))
+        let before = self.replaces.as_ref().map_or(0, |replaced| replaced.bytes_in);
+        signed(request.saturating_add(response)) - before
     }
 
     /// Keys to be written, each with the moment from which it can be found.
@@ -141,9 +153,43 @@ pub(super) async fn store_provenance(transaction: &Transaction<'_>, owner: Owner
         .iter()
         .map(|(_, provenance)| write_texts(&provenance.aliases))
         .collect();
-    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
-        [&owner.0, &exchanges, &files, &lines, &uuids, &aliases];
+    let begun: Vec<Option<i64>> = found
+        .iter()
+        .map(|(_, provenance)| provenance.log_begun.map(|at| at.0))
+        .collect();
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] =
+        [&owner.0, &exchanges, &files, &lines, &uuids, &aliases, &begun];
     query(transaction, sql::INSERT_PROVENANCE, &values).await?;
+    Ok(())
+}
+
+/// Removes what is told anew. Where it is gone already, another writer has been faster.
+pub(super) async fn remove_replaced(transaction: &Transaction<'_>, owner: OwnerId, rows: &[Row<'_>]) -> Result<()> {
+    let replaced = rows.iter().filter_map(|row| Some((row.number, row.replaces.as_ref()?)));
+    let (numbers, replaced): (Vec<i64>, Vec<&Replaced>) = replaced.unzip();
+    if numbers.is_empty() {
+        return Ok(());
+    }
+    let gone = query(transaction, sql::DELETE_EXCHANGES, &[&owner.0, &numbers]).await?;
+    if gone.len() < numbers.len() {
+        return Err(raced());
+    }
+    let keys = numbers.iter().zip(&replaced);
+    let keys: Vec<(i64, &Key)> = keys
+        .flat_map(|(number, replaced)| replaced.keys.iter().map(|key| (*number, key)))
+        .collect();
+    let kinds: Vec<i16> = keys.iter().map(|(_, key)| i16::from(key.kind.code())).collect();
+    let hashes: Vec<&[u8]> = keys.iter().map(|(_, key)| key.hash.as_slice()).collect();
+    let exchanges: Vec<i64> = keys.iter().map(|(number, _)| *number).collect();
+    query(transaction, sql::DELETE_KEYS, &[&owner.0, &kinds, &hashes, &exchanges]).await?;
+    for statement in [
+        sql::DELETE_PROVENANCE,
+        sql::DELETE_SPAWNS,
+        sql::DELETE_QUEUED,
+        sql::DELETE_TEXTS,
+    ] {
+        query(transaction, statement, &[&owner.0, &numbers]).await?;
+    }
     Ok(())
 }
 

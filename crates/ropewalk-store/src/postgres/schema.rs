@@ -21,7 +21,7 @@ struct Step {
 }
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [Step; 2] = [
+const STEPS: [Step; 3] = [
     Step {
         min_reader: 1,
         min_writer: 1,
@@ -31,6 +31,12 @@ const STEPS: [Step; 2] = [
         min_reader: 1,
         min_writer: 1,
         sql: include_str!("migrations/0002_projections.sql"),
+    },
+    // A writer that does not know of logs would record a call twice.
+    Step {
+        min_reader: 1,
+        min_writer: 3,
+        sql: include_str!("migrations/0003_logs.sql"),
     },
 ];
 

@@ -17,8 +17,10 @@ macro_rules! statements {
 }
 
 mod derived;
+mod log;
 
 pub(super) use derived::*;
+pub(super) use log::*;
 
 /// What a reader of exchanges gets, in the order in which `rows` takes it apart.
 macro_rules! exchange_columns {
@@ -26,7 +28,7 @@ macro_rules! exchange_columns {
         "e.number, e.position, e.id, e.at, e.ended_at, e.answered_at, e.status, e.http_status, e.provider, e.model, \
          e.kind, e.session, e.agent, e.project, e.input_node, e.output_node, e.hashes, e.keys, e.usage, e.cost_nano_usd, \
          e.cost_is_estimate, e.request_sha256, e.response_sha256, e.request_length, e.response_length, e.detail, \
-         e.rules_version, p.file, p.line, p.uuid, p.aliases, \
+         e.rules_version, p.file, p.line, p.uuid, p.aliases, p.log_begun, \
          (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node), e.projections "
     };
 }
@@ -138,8 +140,10 @@ statements! {
 
     // Exchanges.
     FIND_EXCHANGES = "SELECT found.* FROM unnest($2::text[]) AS asked (id) CROSS JOIN LATERAL (\
-        SELECT id, number, request_sha256, response_sha256, at, keys FROM exchange \
-        WHERE owner_id = $1 AND id = asked.id LIMIT 1) AS found";
+        SELECT e.id, e.number, e.request_sha256, e.response_sha256, e.at, e.keys, e.ended_at, e.session, e.hashes, \
+        e.request_length + coalesce(e.response_length, 0), p.file, p.line, p.uuid, p.log_begun FROM exchange e \
+        LEFT JOIN provenance p ON p.owner_id = $1 AND p.exchange = e.number \
+        WHERE e.owner_id = $1 AND e.id = asked.id LIMIT 1) AS found";
     INSERT_EXCHANGES = concat!(
         "INSERT INTO exchange (owner_id, ", exchange_row!(), ") SELECT $1, new.* ", new_exchanges!(), " RETURNING number"
     );
@@ -166,8 +170,8 @@ statements! {
     DROP_KEYS = "DELETE FROM exchange_key USING unnest($2::smallint[], $3::bytea[], $4::bigint[]) \
         AS gone (kind, hash, exchange) WHERE exchange_key.owner_id = $1 AND exchange_key.kind = gone.kind \
         AND exchange_key.hash = gone.hash AND exchange_key.exchange = gone.exchange";
-    INSERT_PROVENANCE = "INSERT INTO provenance (owner_id, exchange, file, line, uuid, aliases) SELECT $1, new.* \
-        FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[]) AS new ON CONFLICT DO NOTHING";
+    INSERT_PROVENANCE = "INSERT INTO provenance (owner_id, exchange, file, line, uuid, aliases, log_begun) SELECT $1, new.* \
+        FROM unnest($2::bigint[], $3::text[], $4::bigint[], $5::text[], $6::text[], $7::bigint[]) AS new ON CONFLICT DO NOTHING";
 
     // Reading exchanges.
     EXCHANGES_BY_NUMBER = concat!(
@@ -266,7 +270,7 @@ statements! {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, derived};
+    use super::{ALL, derived, log};
 
     /// Statements that name no owner, each for a reason.
     const WITHOUT_OWNER: [(&str, &str); 11] = [
@@ -291,6 +295,7 @@ mod tests {
         let findings: Vec<_> = ALL
             .iter()
             .chain(derived::ALL)
+            .chain(log::ALL)
             .filter(|(name, _)| !WITHOUT_OWNER.iter().any(|(allowed, _)| allowed == name))
             .filter(|(_, text)| !is_filtered(text))
             .map(|(name, _)| *name)
@@ -359,6 +364,8 @@ mod tests {
             "conversation",
             "conversation_alias",
             "wanted",
+            "record",
+            "imported_file",
         ];
         let follows = |word: &str| ["FROM", "JOIN", "UPDATE"].contains(&word);
         let read = words

@@ -15,6 +15,7 @@ mod hash_index;
 mod hash_runs;
 mod keys;
 mod link_check;
+mod log;
 mod look_up;
 mod nodes;
 mod packs;
@@ -42,6 +43,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
+use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::Writer;
 use crate::store::{
@@ -367,6 +369,22 @@ impl Store for Sqlite {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.read(move |connection, _| derived::conversations(connection, owner, &which))
+            .await
+    }
+
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        self.writer()?
+            .run(move |session| log::save(session.connection(), owner, &changes))
+            .await
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        self.read(move |connection, _| log::records(connection, owner, &which))
+            .await
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        self.read(move |connection, _| log::imported_files(connection, owner, &paths))
             .await
     }
 

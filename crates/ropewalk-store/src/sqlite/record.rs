@@ -5,8 +5,10 @@ use ropewalk_core::part::Part;
 use ropewalk_core::rope::{self, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
 use rusqlite::{OptionalExtension as _, params};
 
-use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, NewExchange, OwnerId};
-use crate::packed::{status_code, write_hashes, write_keys, write_provenance, write_rope, write_usage};
+use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
+use crate::packed::{
+    read_keys, read_provenance, status_code, write_hashes, write_keys, write_provenance, write_rope, write_usage,
+};
 use crate::sqlite::context::{self, Context};
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
@@ -151,6 +153,10 @@ struct Existing {
     request_sha256: Vec<u8>,
     response_sha256: Option<Vec<u8>>,
     input_node: i64,
+    provenance: Option<Provenance>,
+    ended_at: Option<Micros>,
+    session: Option<String>,
+    lengths: i64,
 }
 
 impl Existing {
@@ -159,6 +165,14 @@ impl Existing {
         let request = self.request_sha256 != exchange.request.sha256;
         let responses = self.response_sha256.as_ref().zip(exchange.response.as_ref());
         request || responses.is_some_and(|(known, new)| *known != new.sha256)
+    }
+
+    fn telling(&self) -> Telling<'_> {
+        Telling {
+            provenance: self.provenance.as_ref(),
+            ended_at: self.ended_at,
+            session: self.session.as_deref(),
+        }
     }
 }
 
@@ -169,8 +183,23 @@ impl Recorder<'_> {
                 length: exchange.id.len(),
             });
         }
-        let outcome = match self.find_exchange(&exchange.id)? {
-            None => (self.insert(exchange)?, Outcome::New),
+        let outcome = match self.find_existing(exchange)? {
+            None => {
+                self.counters.last_exchange += 1;
+                self.counters.last_position += 1;
+                // Its number is its position as well, until it is completed.
+                let number = self.counters.last_position;
+                self.insert(exchange, number, None)?;
+                (number, Outcome::New)
+            }
+            Some(existing) if exchange.telling().is_same_call(existing.telling()) => {
+                if exchange.telling().outranks(existing.telling()) {
+                    self.replace(&existing, exchange)?;
+                    (existing.number, Outcome::Replaced)
+                } else {
+                    (existing.number, Outcome::Known)
+                }
+            }
             Some(existing) if existing.differs(exchange) => {
                 self.counters.conflicts += 1;
                 (existing.number, Outcome::Conflict)
@@ -187,35 +216,86 @@ impl Recorder<'_> {
         })
     }
 
-    fn find_exchange(&self, id: &str) -> Result<Option<Existing>> {
-        for number in self
-            .session
-            .find(self.owner, Kind::ExchangeId, &sha256(id.as_bytes()))?
-        {
-            let select = "SELECT request_sha256, response_sha256, input_node FROM exchange \
-                          WHERE key = ?1 AND owner_id = ?2 AND id = ?3";
-            let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
-            let columns = params![key(self.owner, number), self.owner.0, ExchangeId(id.to_owned())];
-            let found = statement.query_row(columns, |row| {
-                Ok(Existing {
-                    number,
-                    request_sha256: row.get(0)?,
-                    response_sha256: row.get(1)?,
-                    input_node: row.get(2)?,
-                })
-            });
-            if let Some(existing) = found.optional().map_err(problem)? {
+    /// What is there under its id, or of the same call.
+    fn find_existing(&self, exchange: &NewExchange) -> Result<Option<Existing>> {
+        let id_hash = sha256(exchange.id.as_bytes());
+        for number in self.session.find(self.owner, Kind::ExchangeId, &id_hash)? {
+            let found = self.existing(number)?.filter(|(id, ..)| *id == exchange.id);
+            if let Some((_, _, existing)) = found {
+                return Ok(Some(existing));
+            }
+        }
+        let Some(call) = exchange.call() else { return Ok(None) };
+        let kind = Kind::Key(KeyKind::Call.code());
+        for number in self.session.find(self.owner, kind, &call)? {
+            let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
+            let found = self.existing(number)?.filter(|(_, keys, _)| is_it(keys));
+            if let Some((_, _, existing)) = found
+                && exchange.telling().is_same_call(existing.telling())
+            {
                 return Ok(Some(existing));
             }
         }
         Ok(None)
     }
 
-    fn insert(&mut self, exchange: &NewExchange) -> Result<i64> {
-        self.counters.last_exchange += 1;
-        // Its number is its position as well, until it is completed.
+    fn existing(&self, number: i64) -> Result<Option<(String, Vec<Key>, Existing)>> {
+        let select = "SELECT e.id, e.keys, e.request_sha256, e.response_sha256, e.input_node, e.provenance, e.ended_at, c.session, \
+                      e.request_length + coalesce(e.response_length, 0) \
+                      FROM exchange e JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = ?2 \
+                      WHERE e.key = ?1 AND e.owner_id = ?2";
+        let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
+        let columns = params![key(self.owner, number), self.owner.0];
+        let found = statement.query_row(columns, |row| {
+            let id: ExchangeId = row.get(0)?;
+            let packed: (Vec<u8>, Option<String>) = (row.get(1)?, row.get(5)?);
+            let existing = Existing {
+                number,
+                request_sha256: row.get(2)?,
+                response_sha256: row.get(3)?,
+                input_node: row.get(4)?,
+                provenance: None,
+                ended_at: row.get::<_, Option<i64>>(6)?.map(Micros),
+                session: row.get(7)?,
+                lengths: row.get(8)?,
+            };
+            Ok((id.0, packed, existing))
+        });
+        let Some((id, (keys, provenance), mut existing)) = found.optional().map_err(problem)? else {
+            return Ok(None);
+        };
+        existing.provenance = provenance.as_deref().map(read_provenance).transpose()?;
+        Ok(Some((id, read_keys(&keys)?, existing)))
+    }
+
+    /// The same call, told better: its row is written anew under its number.
+    fn replace(&mut self, existing: &Existing, exchange: &NewExchange) -> Result<()> {
+        self.counters.bytes_in -= existing.lengths;
         self.counters.last_position += 1;
-        let number = self.counters.last_position;
+        let connection = self.session.connection();
+        let delete = "DELETE FROM exchange WHERE owner_id = ?1 AND key = ?2";
+        let row = params![self.owner.0, key(self.owner, existing.number)];
+        connection
+            .prepare_cached(delete)
+            .and_then(|mut delete| delete.execute(row))
+            .map_err(problem)?;
+        let delete = "DELETE FROM spawn WHERE owner_id = ?1 AND exchange = ?2";
+        connection
+            .prepare_cached(delete)
+            .and_then(|mut delete| delete.execute(params![self.owner.0, existing.number]))
+            .map_err(problem)?;
+        // What it said before is not found any more.
+        let upsert = "INSERT INTO retold (owner_id, exchange, first_text) VALUES (?1, ?2, ?3) \
+                      ON CONFLICT (owner_id, exchange) DO UPDATE SET first_text = excluded.first_text";
+        let first_text = key(self.owner, self.counters.last_text + 1);
+        connection
+            .prepare_cached(upsert)
+            .and_then(|mut upsert| upsert.execute(params![self.owner.0, existing.number, first_text]))
+            .map_err(problem)?;
+        self.insert(exchange, existing.number, Some(self.counters.last_position))
+    }
+
+    fn insert(&mut self, exchange: &NewExchange, number: i64, position: Option<i64>) -> Result<()> {
         let request_rope = self.body(&exchange.id, &exchange.request)?;
         let response_rope = exchange
             .response
@@ -232,9 +312,9 @@ impl Recorder<'_> {
         let insert = "INSERT INTO exchange (key, owner_id, id, at, ended_at, status, http_status, context, detail, \
                       input_node, output_node, hashes, keys, usage, cost_nano_usd, cost_is_estimate, request_sha256, \
                       request_length, request_rope, response_sha256, response_length, response_rope, provenance, \
-                      parent_message, projections) \
+                      parent_message, position, projections) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, \
-                      ?21, ?22, ?23, ?24, ?25)";
+                      ?21, ?22, ?23, ?24, ?25, ?26)";
         let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
         let columns = params![
             key(self.owner, number),
@@ -261,6 +341,7 @@ impl Recorder<'_> {
             response_rope,
             provenance,
             parent_message,
+            position,
             exchange.projections_version,
         ];
         statement.execute(columns).map_err(problem)?;
@@ -272,8 +353,7 @@ impl Recorder<'_> {
         self.remember_message(exchange, number);
         self.index_keys(exchange, number);
         spawns::insert(self, &exchange.spawns, number)?;
-        search::queue(self, &exchange.texts, number)?;
-        Ok(number)
+        search::queue(self, &exchange.texts, number)
     }
 
     /// The end of an exchange whose beginning is there.
@@ -335,9 +415,10 @@ impl Recorder<'_> {
         self.session.recall(self.owner, MESSAGE, hash)
     }
 
-    /// For those that go on from this one. What has no answer yet may change.
+    /// For those that go on from this one. What has no answer yet may change, and so may what a log tells.
     fn remember_message(&mut self, exchange: &NewExchange, number: i64) {
         if exchange.response.is_some()
+            && !exchange.telling().is_of_log()
             && let Some(hash) = only_hash(exchange, HashKind::CurrentMessage)
         {
             self.session.remember(self.owner, MESSAGE, hash, number);

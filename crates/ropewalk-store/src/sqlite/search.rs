@@ -196,6 +196,8 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
                   JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
                   WHERE search MATCH ?2 AND s.rowid >= ?7 AND s.rowid < ?8 AND t.owner_id = ?1 \
                   AND (?3 IS NULL OR t.source = ?3) AND (?4 IS NULL OR c.model = ?4) AND (?5 IS NULL OR e.at >= ?5) \
+                  AND NOT EXISTS (SELECT 1 FROM retold r WHERE r.owner_id = ?1 AND r.exchange = t.exchange \
+                  AND r.first_text > t.key) \
                   ORDER BY e.at DESC, t.key DESC LIMIT ?6";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let row = params![

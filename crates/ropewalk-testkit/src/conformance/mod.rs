@@ -6,7 +6,8 @@
 //! Themes: [`bodies`] (bytes come back), [`recording`] (once, whole or not at all), [`owners`] (nothing is shared),
 //! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
 //! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
-//! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`derived`], [`derived_pages`] and [`derived_damage`] (what linking concluded).
+//! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`logs`] (what logs tell), [`derived`],
+//! [`derived_pages`] and [`derived_damage`] (what linking concluded).
 
 pub mod arrival;
 pub mod as_of;
@@ -16,6 +17,7 @@ pub mod derived;
 pub mod derived_damage;
 pub mod derived_pages;
 pub mod listing;
+pub mod logs;
 pub mod look_ups;
 pub mod owners;
 pub mod projections;
@@ -113,6 +115,15 @@ macro_rules! store_conformance {
                 spawns_are_found_by_their_exchange_and_by_their_time,
                 spawns_come_with_the_end_of_their_exchange,
                 spawns_of_other_owners_are_not_seen,
+            ]);
+            $crate::store_conformance!(@theme $make, logs: [
+                whoever_passed_a_call_on_outranks_a_log_in_any_order,
+                of_two_logs_the_fuller_then_the_older_one_stays,
+                a_call_that_is_told_anew_comes_again_in_the_log_and_is_found_as_it_is_now,
+                two_who_passed_a_call_on_saw_two,
+                racing_tellers_of_a_call_make_one_exchange,
+                records_come_back_page_by_page_and_are_replaced_by_session,
+                files_are_known_as_they_were_last_read,
             ]);
             $crate::store_conformance!(@theme $make, derived: [
                 links_come_back_as_they_were_saved,

@@ -227,6 +227,7 @@ pub async fn a_row_says_what_was_handed_in<S: Store + 'static>(store: Arc<S>) {
             line: u64::from(u32::MAX) + index as u64,
             uuid: (index % 4 == 0).then(|| "u-1".to_owned()),
             aliases: vec!["a\"1".to_owned(), String::new()],
+            log_begun: None,
         });
         case.new.agent = Some(format!("agent-{index}"));
         case.new.project = Some("site".to_owned());

@@ -12,6 +12,7 @@ use ropewalk_store::store::{
 };
 
 use super::derived::Derived;
+use super::log::Log;
 use super::stored::Stored;
 use crate::word_search;
 
@@ -22,12 +23,12 @@ pub(super) struct Owned {
     /// Each node with the one before it; `None` for a start.
     pub(super) nodes: HashMap<NodeHash, Option<NodeHash>>,
     pub(super) exchanges: BTreeMap<ExchangeNumber, Stored>,
-    pub(super) numbers: BTreeMap<String, ExchangeNumber>,
     pub(super) last_position: i64,
     pub(super) conflicts: u64,
     pub(super) waiting: Vec<(ExchangeNumber, SearchText)>,
     pub(super) indexed: Vec<(ExchangeNumber, SearchText)>,
     pub(super) derived: Derived,
+    pub(super) log: Log,
 }
 
 impl Owned {

@@ -8,6 +8,7 @@
 
 mod asks;
 mod derived;
+mod log;
 mod recording;
 mod stored;
 
@@ -18,6 +19,7 @@ use ropewalk_core::hash::NodeHash;
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats, Store, StoreError,
@@ -114,6 +116,21 @@ impl Store for MemoryStore {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.with(owner, |owned| Ok(owned.derived.conversations(&which)))
+    }
+
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        self.with(owner, |owned| {
+            owned.log.save(changes);
+            Ok(())
+        })
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        self.with(owner, |owned| Ok(owned.log.records(&which)))
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        self.with(owner, |owned| Ok(owned.log.files(&paths)))
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

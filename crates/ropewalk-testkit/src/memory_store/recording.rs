@@ -6,7 +6,9 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::{NodeHash, PartHash, sha256};
 use ropewalk_core::recipe::Piece;
 use ropewalk_core::rope::visit_parts;
-use ropewalk_store::facts::{Body, ExchangeNumber, Link, NewExchange, Position, Projected, SearchText, Status};
+use ropewalk_store::facts::{
+    Body, ExchangeNumber, KeyKind, Link, NewExchange, Position, Projected, SearchText, Status,
+};
 use ropewalk_store::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
 
 use super::asks::Owned;
@@ -17,9 +19,10 @@ use super::stored::{Stored, outcome, row};
 struct Staged {
     parts: HashMap<PartHash, Vec<u8>>,
     exchanges: BTreeMap<ExchangeNumber, Stored>,
-    numbers: BTreeMap<String, ExchangeNumber>,
     nodes: Vec<(NodeHash, Option<NodeHash>)>,
     texts: Vec<(ExchangeNumber, SearchText)>,
+    /// Told anew: what was found of them before is not.
+    retold: Vec<ExchangeNumber>,
     conflicts: u64,
     positions: i64,
 }
@@ -34,8 +37,10 @@ impl Owned {
             assert_eq!(known, parent, "a node has one predecessor");
         }
         self.parts.extend(staged.parts);
+        let is_retold = |of: &ExchangeNumber| staged.retold.contains(of);
+        self.waiting.retain(|(of, _)| !is_retold(of));
+        self.indexed.retain(|(of, _)| !is_retold(of));
         self.exchanges.extend(staged.exchanges);
-        self.numbers.extend(staged.numbers);
         self.waiting.extend(staged.texts);
         self.conflicts += staged.conflicts;
         self.last_position += staged.positions;
@@ -63,27 +68,30 @@ impl Owned {
             let length = exchange.id.len();
             return Err(StoreError::IdTooLong { length });
         }
-        let number = staged
-            .numbers
-            .get(&exchange.id)
-            .or_else(|| self.numbers.get(&exchange.id));
-        let known = number.and_then(|number| staged.exchanges.get(number).or_else(|| self.exchanges.get(number)));
+        let known = self.find_existing(exchange, staged);
         let outcome = known.map_or(Outcome::New, |known| outcome(&known.row, exchange));
         let number = match known {
             Some(known) => known.row.number,
-            None => ExchangeNumber((self.exchanges.len() + staged.numbers.len()) as i64 + 1),
+            None => {
+                let new = staged
+                    .exchanges
+                    .keys()
+                    .filter(|number| !self.exchanges.contains_key(number));
+                ExchangeNumber((self.exchanges.len() + new.count()) as i64 + 1)
+            }
         };
         match outcome {
             Outcome::Known => {}
             Outcome::Conflict => staged.conflicts += 1,
-            Outcome::New | Outcome::Completed => {
-                let is_new = outcome == Outcome::New;
+            Outcome::New | Outcome::Completed | Outcome::Replaced => {
+                let is_new = outcome != Outcome::Completed;
+                if outcome == Outcome::Replaced {
+                    staged.retold.push(number);
+                    staged.texts.retain(|(of, _)| *of != number);
+                }
                 staged.positions += 1;
                 let position = Position(self.last_position + staged.positions);
                 let stored = self.stored(exchange, number, position, staged)?;
-                if is_new {
-                    staged.numbers.insert(exchange.id.clone(), number);
-                }
                 staged.exchanges.insert(number, stored);
                 let texts = exchange
                     .texts
@@ -93,6 +101,22 @@ impl Owned {
             }
         }
         Ok(Recorded { number, outcome })
+    }
+
+    /// What is there under its id, or of the same call.
+    fn find_existing<'s>(&'s self, exchange: &NewExchange, staged: &'s Staged) -> Option<&'s Stored> {
+        let older = self.exchanges.values();
+        let older = older.filter(|stored| !staged.exchanges.contains_key(&stored.row.number));
+        let mut all = older.chain(staged.exchanges.values());
+        let call = |stored: &Stored| stored.row.keys.iter().find(|key| key.kind == KeyKind::Call).copied();
+        let same_id = all.clone().find(|stored| stored.row.id == exchange.id);
+        same_id.or_else(|| {
+            let hash = exchange.call()?;
+            all.find(|stored| {
+                let is_of_call = call(stored).is_some_and(|key| key.hash == hash);
+                is_of_call && exchange.telling().is_same_call(stored.row.telling())
+            })
+        })
     }
 
     fn stored(

@@ -71,8 +71,14 @@ impl Stored {
     }
 }
 
-/// What handing in `exchange` means where `row` is known under its id.
+/// What handing in `exchange` means where `row` is known under its id, or of its call.
 pub(super) fn outcome(row: &ExchangeRow, exchange: &NewExchange) -> Outcome {
+    if exchange.telling().is_same_call(row.telling()) {
+        return match exchange.telling().outranks(row.telling()) {
+            true => Outcome::Replaced,
+            false => Outcome::Known,
+        };
+    }
     let response_sha256 = exchange.response.as_ref().map(|body| body.sha256);
     match (row.response_sha256, response_sha256) {
         _ if row.request_sha256 != exchange.request.sha256 => Outcome::Conflict,

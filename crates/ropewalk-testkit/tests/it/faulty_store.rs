@@ -4,6 +4,7 @@ use ropewalk_core::hash::NodeHash;
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, ID_MAX, Outcome, Questions, Recorded, Result,
     SearchLag, SearchQuery, Selection, Severity, Stats, Store, StoreError,
@@ -242,6 +243,18 @@ impl Store for Faulty {
             _ => {}
         }
         Ok(rows)
+    }
+
+    async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
+        self.inner.save_log(owner, changes).await
+    }
+
+    async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
+        self.inner.records(self.read_as(owner), which).await
+    }
+
+    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
+        self.inner.imported_files(self.read_as(owner), paths).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -16,7 +16,7 @@ const FLOORS: [&[&str]; 5] = [
     &["ropewalk-core"],
     &["ropewalk-store", "ropewalk-wire"],
     &["ropewalk-engine"],
-    &["ropewalk-proxy", "ropewalk-server"],
+    &["ropewalk-proxy", "ropewalk-server", "ropewalk-import"],
     &["ropewalk"],
 ];
 const TESTKIT: &str = "ropewalk-testkit";

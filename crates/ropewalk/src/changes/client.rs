@@ -2,12 +2,15 @@
 
 use std::path::Path;
 
-use ropewalk_engine::{RawExchange, Recorders};
+use ropewalk_engine::logged::Logged;
+use ropewalk_engine::{Prepared, RawExchange, Recorders};
 use ropewalk_store::StoreError;
+use ropewalk_store::log::{ImportedFile, LogChanges};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
-use super::{Answer, Became, Linked, Rebuilt, Request, Sent, socket_path};
+use super::sent::{SentFile, SentLogged};
+use super::{Answer, Became, Linked, Rebuilt, Request, Sent, files_read, socket_path};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -77,6 +80,76 @@ impl<'w> Changer<'w> {
         }
     }
 
+    /// Records what was prepared from a log. Only where the store is ours.
+    pub(crate) async fn record_prepared(&mut self, owner: &str, batch: Vec<Prepared>) -> Result<Vec<Became>, Failure> {
+        match self {
+            Changer::Own(recorders) => {
+                let recorded = recorders.of(owner).await?.record_prepared(batch).await?;
+                Ok(recorded.iter().map(Became::from).collect())
+            }
+            Changer::Server(_) => Err(misunderstood()),
+        }
+    }
+
+    /// Has the server prepare and record a piece of a log.
+    pub(crate) async fn log(
+        &mut self,
+        owner: &str,
+        file: &str,
+        is_first: bool,
+        holds_records: bool,
+        logged: &[Logged],
+    ) -> Result<LogTaken, Failure> {
+        let Changer::Server(server) = self else {
+            return Err(misunderstood());
+        };
+        let request = Request::Log {
+            owner: owner.to_owned(),
+            file: file.to_owned(),
+            is_first,
+            holds_records,
+            logged: logged.iter().filter_map(SentLogged::of).collect(),
+        };
+        match ask(server, &request).await? {
+            Answer::Taken { became, problems } => Ok(LogTaken { became, problems }),
+            _ => Err(misunderstood()),
+        }
+    }
+
+    pub(crate) async fn save_log(&mut self, owner: &str, changes: LogChanges) -> Result<(), Failure> {
+        match self {
+            Changer::Own(recorders) => Ok(recorders.of(owner).await?.save_log(changes).await?),
+            Changer::Server(server) => {
+                // Records went with the log.
+                for session in changes.replaced {
+                    let owner = owner.to_owned();
+                    done(&ask(server, &Request::ReplaceSession { owner, session }).await?)?;
+                }
+                let files: Vec<SentFile> = changes.files.iter().map(SentFile::from).collect();
+                let owner = owner.to_owned();
+                done(&ask(server, &Request::SaveFiles { owner, files }).await?)
+            }
+        }
+    }
+
+    /// How far each of these files was read, for an owner or for anybody.
+    pub(crate) async fn files_read(
+        &mut self,
+        owner: Option<&str>,
+        paths: Vec<String>,
+    ) -> Result<Vec<ImportedFile>, Failure> {
+        match self {
+            Changer::Own(recorders) => Ok(files_read(recorders.store(), owner, paths).await?),
+            Changer::Server(server) => {
+                let owner = owner.map(str::to_owned);
+                match ask(server, &Request::FilesRead { owner, paths }).await? {
+                    Answer::Files(files) => Ok(files.into_iter().filter_map(SentFile::read).collect()),
+                    _ => Err(misunderstood()),
+                }
+            }
+        }
+    }
+
     pub(crate) async fn link(&mut self, owner: &str) -> Result<Linked, Failure> {
         match self {
             Changer::Own(recorders) => Ok(recorders.of(owner).await?.link().await?.into()),
@@ -85,6 +158,20 @@ impl<'w> Changer<'w> {
                 linked(&ask(server, &Request::Link { owner }).await?)
             }
         }
+    }
+}
+
+/// What became of a piece of a log.
+#[derive(Debug)]
+pub(crate) struct LogTaken {
+    pub(crate) became: Vec<Became>,
+    pub(crate) problems: Vec<(u64, String)>,
+}
+
+fn done(answer: &Answer) -> Result<(), Failure> {
+    match answer {
+        Answer::Done => Ok(()),
+        _ => Err(misunderstood()),
     }
 }
 

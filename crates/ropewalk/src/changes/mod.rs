@@ -5,16 +5,20 @@
 //! command's. Recording the same again changes nothing, so a connection that breaks can be tried again.
 
 pub(crate) mod client;
+mod sent;
 pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 
 use ropewalk_engine::{Progress, Recorders};
+use ropewalk_store::log::ImportedFile;
 use ropewalk_store::store::{Outcome, Recorded};
+use ropewalk_store::{Store as _, StoreError};
 use serde::{Deserialize, Serialize};
 
 use crate::any_store::AnyStore;
 use crate::failure::Failure;
+use sent::{SentFile, SentLogged};
 
 /// Longest request: a batch of an import, escaped.
 const REQUEST_BYTES_MAX: usize = 256 << 20;
@@ -40,6 +44,28 @@ enum Request {
         #[serde(default)]
         projections: bool,
     },
+    /// A piece of a file, which may be its first. Records that are to replace others are held until [`Request::ReplaceSession`].
+    Log {
+        owner: String,
+        file: String,
+        is_first: bool,
+        holds_records: bool,
+        logged: Vec<SentLogged>,
+    },
+    /// Puts the records that were held in the place of a session's.
+    ReplaceSession {
+        owner: String,
+        session: String,
+    },
+    /// Which of these files were read, and how far.
+    FilesRead {
+        owner: Option<String>,
+        paths: Vec<String>,
+    },
+    SaveFiles {
+        owner: String,
+        files: Vec<SentFile>,
+    },
 }
 
 /// An exchange and where it was found.
@@ -58,6 +84,13 @@ enum Answer {
     Recorded(Vec<Became>),
     Linked(Linked),
     Rebuilt(Rebuilt),
+    /// One for each turn that was sent, and lines that could not be put together.
+    Taken {
+        became: Vec<Became>,
+        problems: Vec<(u64, String)>,
+    },
+    Files(Vec<SentFile>),
+    Done,
     Failed {
         message: String,
     },
@@ -115,6 +148,7 @@ pub(crate) enum Became {
     Completed,
     Known,
     Conflict,
+    Replaced,
 }
 
 impl From<&Recorded> for Became {
@@ -124,6 +158,29 @@ impl From<&Recorded> for Became {
             Outcome::Completed => Became::Completed,
             Outcome::Known => Became::Known,
             Outcome::Conflict => Became::Conflict,
+            Outcome::Replaced => Became::Replaced,
         }
     }
+}
+
+/// How far files were read, for an owner or for anybody. Nobody is made by asking.
+async fn files_read(
+    store: &AnyStore,
+    owner: Option<&str>,
+    paths: Vec<String>,
+) -> Result<Vec<ImportedFile>, StoreError> {
+    let owners = match owner {
+        Some(name) => store.find_owner(name).await?.into_iter().collect(),
+        None => store
+            .owners(None)
+            .await?
+            .into_iter()
+            .map(|(owner, _)| owner)
+            .collect::<Vec<_>>(),
+    };
+    let mut files = Vec::new();
+    for owner in owners {
+        files.extend(store.imported_files(owner, paths.clone()).await?);
+    }
+    Ok(files)
 }

@@ -1,5 +1,6 @@
 //! The server's end: changes for commands that may not write themselves.
 
+use std::collections::HashMap;
 use std::fs::{self, Permissions};
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
@@ -7,16 +8,19 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::logged::{LogPreparer, Taken};
 use ropewalk_engine::spawn::SpawnTools;
-use ropewalk_engine::{RawExchange, Recorders, Settings};
+use ropewalk_engine::{Preparer, RawExchange, Recorders, Settings};
 use ropewalk_store::facts::Provenance;
+use ropewalk_store::log::{LogChanges, RecordRow};
 use ropewalk_wire::exchange::ExchangeLine;
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
-use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, rebuild, socket_path};
+use super::sent::{SentFile, SentLogged};
+use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, socket_path};
 use crate::any_store::AnyStore;
 use crate::failure::{Failure, Kind};
 
@@ -31,6 +35,15 @@ pub(crate) type Opened = watch::Receiver<Option<Arc<AnyStore>>>;
 pub(crate) struct Rules {
     pub(crate) linking: Settings,
     pub(crate) spawn_tools: SpawnTools,
+}
+
+impl Rules {
+    fn preparer(&self) -> Preparer<'_> {
+        Preparer {
+            prices: &BundledPrices,
+            spawn_tools: &self.spawn_tools,
+        }
+    }
 }
 
 /// Listens until it is dropped.
@@ -96,6 +109,7 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
         return Ok(());
     };
     let mut recorders = Recorders::new(&*store, &BundledPrices, rules.linking, rules.spawn_tools.clone());
+    let mut logs = Logs::default();
     let mut line = Vec::new();
     loop {
         line.clear();
@@ -104,7 +118,7 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => change(&mut recorders, request).await,
+            Ok(request) => change(&mut recorders, &mut logs, rules, request).await,
             Err(error) => Err(Failure::new(
                 Kind::Internal,
                 format!("the request cannot be read: {error}"),
@@ -119,8 +133,61 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
     }
 }
 
-async fn change(recorders: &mut Recorders<'_, AnyStore>, request: Request) -> Result<Answer, Failure> {
+async fn change<'r>(
+    recorders: &mut Recorders<'_, AnyStore>,
+    logs: &mut Logs<'r>,
+    rules: &'r Rules,
+    request: Request,
+) -> Result<Answer, Failure> {
     Ok(match request {
+        Request::Log {
+            owner,
+            file,
+            is_first,
+            holds_records,
+            logged,
+        } => {
+            let mut taken = logs.take(&file, is_first, rules, logged)?;
+            let recorder = recorders.of(&owner).await?;
+            let recorded = recorder.record_prepared(taken.prepared).await?;
+            match holds_records {
+                true => logs.held.append(&mut taken.records),
+                false => {
+                    let records = taken.records;
+                    let changes = LogChanges {
+                        records,
+                        ..LogChanges::default()
+                    };
+                    recorder.save_log(changes).await?;
+                }
+            }
+            let problems = taken.problems.into_iter();
+            Answer::Taken {
+                became: recorded.iter().map(Became::from).collect(),
+                problems: problems.map(|(line, error)| (line, error.to_string())).collect(),
+            }
+        }
+        Request::ReplaceSession { owner, session } => {
+            let changes = LogChanges {
+                replaced: vec![session],
+                records: std::mem::take(&mut logs.held),
+                ..LogChanges::default()
+            };
+            recorders.of(&owner).await?.save_log(changes).await?;
+            Answer::Done
+        }
+        Request::FilesRead { owner, paths } => {
+            let files = files_read(recorders.store(), owner.as_deref(), paths).await?;
+            Answer::Files(files.iter().map(SentFile::from).collect())
+        }
+        Request::SaveFiles { owner, files } => {
+            let changes = LogChanges {
+                files: files.into_iter().filter_map(SentFile::read).collect(),
+                ..LogChanges::default()
+            };
+            recorders.of(&owner).await?.save_log(changes).await?;
+            Answer::Done
+        }
         Request::Record { owner, exchanges } => {
             let batch: Result<Vec<RawExchange>, Failure> = exchanges.into_iter().map(read).collect();
             let recorded = recorders.of(&owner).await?.record(&batch?).await?;
@@ -129,6 +196,48 @@ async fn change(recorders: &mut Recorders<'_, AnyStore>, request: Request) -> Re
         Request::Link { owner } => Answer::Linked(recorders.of(&owner).await?.link().await?.into()),
         Request::Rebuild { owner, projections } => Answer::Rebuilt(rebuild(recorders, &owner, projections).await?),
     })
+}
+
+/// Files of which more may come.
+const FILES_MAX: usize = 64;
+
+/// The logs that a command is reading.
+#[derive(Debug, Default)]
+struct Logs<'r> {
+    by_file: HashMap<String, (LogPreparer<'r>, u64)>,
+    uses: u64,
+    held: Vec<RecordRow>,
+}
+
+impl<'r> Logs<'r> {
+    /// Prepares a piece of a file.
+    fn take(
+        &mut self,
+        file: &str,
+        is_first: bool,
+        rules: &'r Rules,
+        logged: Vec<SentLogged>,
+    ) -> Result<Taken, Failure> {
+        self.uses += 1;
+        if is_first {
+            if self.by_file.len() >= FILES_MAX {
+                let oldest = self.by_file.iter().min_by_key(|(_, (_, last))| *last);
+                let oldest = oldest.map(|(file, _)| file.clone());
+                self.by_file.remove(&oldest.unwrap_or_default());
+            }
+            let fresh = LogPreparer::new(rules.preparer());
+            self.by_file.insert(file.to_owned(), (fresh, 0));
+        }
+        let unknown = || Failure::new(Kind::Internal, "the beginning of the log is missing");
+        let (log, last) = self.by_file.get_mut(file).ok_or_else(unknown)?;
+        *last = self.uses;
+        let mut taken = Taken::default();
+        for sent in logged {
+            let unreadable = || Failure::new(Kind::Internal, "the log cannot be read");
+            log.take(sent.read().ok_or_else(unreadable)?, &mut taken);
+        }
+        Ok(taken)
+    }
 }
 
 fn read(sent: Sent) -> Result<RawExchange, Failure> {
@@ -140,6 +249,7 @@ fn read(sent: Sent) -> Result<RawExchange, Failure> {
         line: sent.number,
         uuid: None,
         aliases: Vec::new(),
+        log_begun: None,
     });
     Ok(raw)
 }

@@ -12,6 +12,7 @@ mod demo;
 mod hash;
 mod import;
 mod log;
+mod logs;
 mod serve;
 mod show;
 mod store;

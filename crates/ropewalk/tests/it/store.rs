@@ -33,6 +33,11 @@ impl TestStore {
         self.folder.path().join("data")
     }
 
+    /// Where a test may put files.
+    pub(crate) fn folder(&self) -> PathBuf {
+        self.folder.path().to_owned()
+    }
+
     pub(crate) fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
         std::fs::write(&path, text).unwrap();

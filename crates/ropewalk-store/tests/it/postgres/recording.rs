@@ -59,6 +59,7 @@ async fn gives_back_every_byte_and_every_column() {
         line: 3,
         uuid: Some("u".to_owned()),
         aliases: vec!["x".to_owned(), "y\n".to_owned()],
+        log_begun: None,
     });
     let recorded = fresh.record_one(&exchange).await;
     assert_eq!(recorded.outcome, Outcome::New);

@@ -195,6 +195,7 @@ async fn every_text_comes_back_with_its_nul() {
             line: 1,
             uuid: Some(text()),
             aliases: vec![text(), String::new(), text()],
+            log_begun: None,
         });
         exchange.texts.push(SearchText {
             source: TextSource::ToolInput,

@@ -11,7 +11,7 @@ mod frozen;
 mod killed;
 mod sdks;
 mod secrets;
-mod server;
+pub(crate) mod server;
 mod stopping;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};

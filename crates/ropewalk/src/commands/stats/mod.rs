@@ -1,21 +1,24 @@
 //! `ropewalk stats`: how much there is, and what it cost.
 
+mod roll_up;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ropewalk_engine::view::{View, usd};
-use ropewalk_store::store::ExchangeRow;
+use ropewalk_engine::view::View;
 use ropewalk_store::{OwnerId, Store as _, sqlite};
 use serde::Serialize;
 
 use super::PAGE;
 use crate::any_store::AnyStore;
+use crate::cli::Stats;
 use crate::config::Place;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::print::number::{bytes, counted, dollars, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{one_line, padded};
+use roll_up::{RollUp, Rolled, Sums};
 
 #[derive(Serialize)]
 struct OwnerFigures {
@@ -30,47 +33,25 @@ struct OwnerFigures {
     /// How often the bytes that came fit into those that are stored.
     ratio: f64,
     conflicts: u64,
-    models: BTreeMap<String, ModelFigures>,
+    models: BTreeMap<String, Sums>,
+    /// By what was asked for, where that is not the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    by: Option<BTreeMap<String, Sums>>,
     /// Of the whole file, which all owners share.
     file_bytes: Option<u64>,
 }
 
-#[derive(Default, Serialize)]
-struct ModelFigures {
-    exchanges: u64,
-    input_tokens: u64,
-    output_tokens: u64,
-    cache_read_tokens: u64,
-    cache_write_tokens: u64,
-    #[serde(skip)]
-    cost_nano_usd: u64,
-    cost_usd: f64,
-}
-
-impl ModelFigures {
-    fn add(&mut self, row: &ExchangeRow) {
-        self.exchanges += 1;
-        if let Some(usage) = &row.usage {
-            self.input_tokens += usage.input_tokens;
-            self.output_tokens += usage.output_tokens;
-            self.cache_read_tokens += usage.cache_read_tokens;
-            self.cache_write_tokens += usage.cache_write_tokens;
-        }
-        self.cost_nano_usd += row.cost_nano_usd.unwrap_or(0);
-        self.cost_usd = usd(self.cost_nano_usd);
-    }
-}
-
-pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, arguments: &Stats) -> Result<(), Failure> {
     let store = context.read().await?;
     let mut out = Out::new();
+    let roll_up = RollUp::new(context, arguments)?;
     let file_bytes = match &context.config.place {
         Place::Folder(folder) => Some(file_bytes(folder)),
         Place::Postgres(_) => None,
     };
     if context.config.asked_owner().is_some() || store.is_none() {
         if let Some(view) = context.view(&store).await? {
-            print(context, &figures(&view, file_bytes).await?, &mut out)?;
+            print(context, &figures(&view, &roll_up, file_bytes).await?, &mut out)?;
         }
         return out.finish();
     }
@@ -82,7 +63,7 @@ pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
         after = Some(last.clone());
         for (owner, name) in owners {
             let view = View::new(store, owner, name);
-            print(context, &figures(&view, file_bytes).await?, &mut out)?;
+            print(context, &figures(&view, &roll_up, file_bytes).await?, &mut out)?;
         }
     }
     if let (false, Some(file_bytes)) = (context.json, file_bytes) {
@@ -91,9 +72,14 @@ pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
     out.finish()
 }
 
-async fn figures(view: &View<'_, AnyStore>, file_bytes: Option<u64>) -> Result<OwnerFigures, Failure> {
+async fn figures(
+    view: &View<'_, AnyStore>,
+    roll_up: &RollUp,
+    file_bytes: Option<u64>,
+) -> Result<OwnerFigures, Failure> {
     let stats = view.store.stats(view.owner).await?;
-    let mut models: BTreeMap<String, ModelFigures> = BTreeMap::new();
+    let mut models: BTreeMap<String, Sums> = BTreeMap::new();
+    let mut by = Rolled::default();
     let mut after = None;
     loop {
         let rows = view.rows_after(after, PAGE).await?;
@@ -103,6 +89,7 @@ async fn figures(view: &View<'_, AnyStore>, file_bytes: Option<u64>) -> Result<O
             let model = row.model.as_deref().unwrap_or("unknown");
             models.entry(model.to_owned()).or_default().add(row);
         }
+        roll_up.add(view, &rows, &mut by).await?;
     }
     Ok(OwnerFigures {
         v: 1,
@@ -116,6 +103,7 @@ async fn figures(view: &View<'_, AnyStore>, file_bytes: Option<u64>) -> Result<O
         ratio: stats.bytes_in as f64 / stats.stored_bytes.max(1) as f64,
         conflicts: stats.conflicts,
         models,
+        by: roll_up.finish(view, by).await?,
         file_bytes,
     })
 }
@@ -139,14 +127,16 @@ fn print(context: &Context, figures: &OwnerFigures, out: &mut Out) -> Result<(),
         bytes(figures.stored_bytes),
         figures.ratio
     ))?;
-    for (model, sums) in &figures.models {
+    for (name, sums) in figures.by.as_ref().unwrap_or(&figures.models) {
         let sent = sums.input_tokens + sums.cache_read_tokens + sums.cache_write_tokens;
+        let estimate = if sums.cost_is_estimate { "~" } else { "" };
         out.line(&format!(
-            "  {}  {}  {} in ({} cached), {} out  {}",
-            padded(&one_line(model), 28),
+            "  {}  {}  {} in ({} cached, {} written), {} out  {estimate}{}",
+            padded(&one_line(name), 28),
             counted(sums.exchanges, "exchange", "exchanges"),
             short(sent),
             short(sums.cache_read_tokens),
+            short(sums.cache_write_tokens),
             short(sums.output_tokens),
             dollars(sums.cost_usd),
         ))?;

@@ -1,0 +1,86 @@
+//! Which format a file has, by its first lines.
+
+use std::path::Path;
+
+use ropewalk_core::json::Doc;
+use ropewalk_wire::exchange::ExchangeLine;
+
+use crate::claude_code::{ClaudeCode, FileFacts};
+use crate::codex::Codex;
+use crate::exchanges::Exchanges;
+use crate::reader::{LineReader, WholeReader};
+
+/// A kind of file that can be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Format {
+    Exchanges,
+    ClaudeCode,
+    Codex,
+    Llm,
+    ChatGpt,
+    ClaudeAi,
+    Har,
+}
+
+/// How a format is read.
+pub enum Reader {
+    Lines(Box<dyn LineReader>),
+    Whole(Box<dyn WholeReader>),
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Reader::Lines(_) => "Lines",
+            Reader::Whole(_) => "Whole",
+        })
+    }
+}
+
+impl Format {
+    pub fn name(self) -> &'static str {
+        match self {
+            Format::Exchanges => "exchanges",
+            Format::ClaudeCode => "claude-code",
+            Format::Codex => "codex",
+            Format::Llm => "llm",
+            Format::ChatGpt => "chatgpt",
+            Format::ClaudeAi => "claude-ai",
+            Format::Har => "har",
+        }
+    }
+
+    /// The format that a line is of, if it says so. Formats that are one document are recognised by [`Format::of_start`].
+    pub fn of_line(line: &[u8]) -> Option<Self> {
+        if ExchangeLine::is_exchange(line) {
+            return Some(Format::Exchanges);
+        }
+        let doc = Doc::parse(line).ok()?;
+        let root = doc.root();
+        if Codex::is_line(root) {
+            return Some(Format::Codex);
+        }
+        ClaudeCode::is_line(root).then_some(Format::ClaudeCode)
+    }
+
+    /// The format of a document, by its first bytes.
+    pub fn of_start(_start: &[u8]) -> Option<Self> {
+        None
+    }
+
+    /// Whether a file that only grew can be read on from where it was read to: each line stands for itself.
+    pub fn lines_stand_alone(self) -> bool {
+        self == Format::Exchanges
+    }
+
+    /// A reader for one file. `None` for a format that cannot be read yet.
+    pub fn reader(self, path: &Path, name: &str) -> Option<Reader> {
+        let reader: Box<dyn LineReader> = match self {
+            Format::Exchanges => Box::new(Exchanges::new(name)),
+            Format::ClaudeCode => Box::new(ClaudeCode::new(FileFacts::of(path, name))),
+            Format::Codex => Box::new(Codex::new(name)),
+            Format::Llm | Format::ChatGpt | Format::ClaudeAi | Format::Har => return None,
+        };
+        Some(Reader::Lines(reader))
+    }
+}

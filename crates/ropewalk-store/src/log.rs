@@ -1,0 +1,119 @@
+//! What a client's own log adds to the exchanges: the tree of its records (seed 004), and how far its files were read.
+//!
+//! Both are derived from files that may be gone by now, so they are kept; both can be dropped and read again from the files
+//! without a loss to any exchange. A row that is saved again replaces the one of its name, but for [`RecordRow::outranks`].
+
+use ropewalk_core::hash::NodeHash;
+
+use crate::facts::Micros;
+use crate::packed::{read_record, write_record};
+use crate::store::Result;
+
+/// What a record is in the tree of messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum RecordKind {
+    User,
+    Assistant,
+    ToolUse,
+    ToolResult,
+    /// A title; never a node of the tree.
+    Summary,
+    /// Context and notices of the client: attachments, boundaries.
+    Other,
+    /// A record that was taken apart; [`RecordRow::stands_for`] is what took its place.
+    Absorbed,
+}
+
+impl RecordKind {
+    pub const ALL: [RecordKind; 7] = [
+        RecordKind::User,
+        RecordKind::Assistant,
+        RecordKind::ToolUse,
+        RecordKind::ToolResult,
+        RecordKind::Summary,
+        RecordKind::Other,
+        RecordKind::Absorbed,
+    ];
+}
+
+/// A record of a log, or a tool operation that was taken out of one.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct RecordRow {
+    pub session: String,
+    /// Unique in its session. A tool operation has `{assistant}_tool_{i}` or `{assistant}_result_{i}`.
+    pub uuid: String,
+    pub parent: Option<String>,
+    pub kind: RecordKind,
+    pub is_sidechain: bool,
+    pub at: Option<Micros>,
+    /// The subagent whose record it is.
+    pub agent: Option<String>,
+    /// The provider's id of the answer that it is a piece of; the exchange has it among its items' keys.
+    pub message: Option<String>,
+    /// Where in the chains what it says ends; an exchange that has the node has its text.
+    pub node: Option<NodeHash>,
+    /// Of a tool operation the call's id; of a subagent's first record the call that started it.
+    pub tool_use: Option<String>,
+    /// Of an absorbed record what took its place; of a boundary the record that the session went on from.
+    pub stands_for: Option<String>,
+    /// What it says, where no exchange says it: a title, a notice. Bounded by whoever writes it.
+    pub text: Option<String>,
+    pub file: String,
+    pub line: u64,
+}
+
+impl RecordRow {
+    /// Whether this row stays where two of one name come: any rule will do that knows no order of arrival.
+    pub fn outranks(&self, other: &RecordRow) -> bool {
+        self < other
+    }
+
+    /// All but its session and uuid, as it is stored.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        write_record(self)
+    }
+
+    pub fn from_bytes(session: String, uuid: String, bytes: &[u8]) -> Result<Self> {
+        read_record(session, uuid, bytes)
+    }
+}
+
+/// How far a file was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedFile {
+    pub path: String,
+    pub size: u64,
+    /// When it was changed, in nanoseconds since 1970.
+    pub modified: i64,
+    /// SHA-256 over the end of what was read.
+    pub tail: [u8; 32],
+    /// Whole lines up to here were read.
+    pub offset: u64,
+    /// Lines in them that could not be read.
+    pub problems: u64,
+}
+
+/// What to save, all or nothing.
+#[derive(Debug, Clone, Default)]
+pub struct LogChanges {
+    /// Sessions whose records are dropped first.
+    pub replaced: Vec<String>,
+    pub records: Vec<RecordRow>,
+    pub files: Vec<ImportedFile>,
+}
+
+/// Which records.
+#[derive(Debug, Clone)]
+pub enum Records {
+    /// Of a session, in the order of their uuids, behind `after`.
+    OfSession {
+        session: String,
+        after: Option<String>,
+        limit: usize,
+    },
+    /// In the order of (session, uuid), behind `after`.
+    All {
+        after: Option<(String, String)>,
+        limit: usize,
+    },
+}

@@ -1,0 +1,118 @@
+//! Records of logs, and how far files were read.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use crate::facts::OwnerId;
+use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::packed::{read_record, write_record};
+use crate::sqlite::problem;
+use crate::store::{PAGE_MAX, Result};
+
+pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LogChanges) -> Result<()> {
+    let delete = "DELETE FROM record WHERE owner_id = ?1 AND session = ?2";
+    for session in &changes.replaced {
+        let mut statement = connection.prepare_cached(delete).map_err(problem)?;
+        statement.execute(params![owner.0, session]).map_err(problem)?;
+    }
+    for record in &changes.records {
+        save_record(connection, owner, record)?;
+    }
+    let insert = "INSERT INTO imported_file (owner_id, path, size, modified, tail, position, problems) \
+                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner_id, path) DO UPDATE SET size = excluded.size, \
+                  modified = excluded.modified, tail = excluded.tail, position = excluded.position, \
+                  problems = excluded.problems";
+    for file in &changes.files {
+        let row = params![
+            owner.0,
+            file.path,
+            file.size as i64,
+            file.modified,
+            file.tail,
+            file.offset as i64,
+            file.problems as i64
+        ];
+        let mut statement = connection.prepare_cached(insert).map_err(problem)?;
+        statement.execute(row).map_err(problem)?;
+    }
+    Ok(())
+}
+
+fn save_record(connection: &Connection, owner: OwnerId, record: &RecordRow) -> Result<()> {
+    let insert = "INSERT INTO record (owner_id, session, uuid, record) VALUES (?1, ?2, ?3, ?4) \
+                  ON CONFLICT (owner_id, session, uuid) DO NOTHING";
+    let bytes = write_record(record);
+    let mut statement = connection.prepare_cached(insert).map_err(problem)?;
+    let row = params![owner.0, record.session, record.uuid, bytes];
+    if statement.execute(row).map_err(problem)? > 0 {
+        return Ok(());
+    }
+    let select = "SELECT record FROM record WHERE owner_id = ?1 AND session = ?2 AND uuid = ?3";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let name = params![owner.0, record.session, record.uuid];
+    let known: Option<Vec<u8>> = statement
+        .query_row(name, |row| row.get(0))
+        .optional()
+        .map_err(problem)?;
+    let known = known.map(|known| read_record(record.session.clone(), record.uuid.clone(), &known));
+    if known.transpose()?.is_some_and(|known| record.outranks(&known)) {
+        let update = "UPDATE record SET record = ?4 WHERE owner_id = ?1 AND session = ?2 AND uuid = ?3";
+        let mut statement = connection.prepare_cached(update).map_err(problem)?;
+        statement.execute(row).map_err(problem)?;
+    }
+    Ok(())
+}
+
+pub(super) fn records(connection: &Connection, owner: OwnerId, which: &Records) -> Result<Vec<RecordRow>> {
+    let (select, session, uuid, limit) = match which {
+        Records::OfSession { session, after, limit } => (
+            "SELECT session, uuid, record FROM record WHERE owner_id = ?1 AND session = ?2 AND uuid > ?3 \
+             ORDER BY uuid LIMIT ?4",
+            session.as_str(),
+            after.as_deref().unwrap_or_default(),
+            limit,
+        ),
+        Records::All { after, limit } => {
+            let after = after.as_ref();
+            (
+                "SELECT session, uuid, record FROM record WHERE owner_id = ?1 AND (session, uuid) > (?2, ?3) \
+                 ORDER BY session, uuid LIMIT ?4",
+                after.map_or("", |(session, _)| session),
+                after.map_or("", |(_, uuid)| uuid),
+                limit,
+            )
+        }
+    };
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let bounds = params![owner.0, session, uuid, (*limit).min(PAGE_MAX) as i64];
+    let mut rows = statement.query(bounds).map_err(problem)?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next().map_err(problem)? {
+        let bytes: Vec<u8> = row.get(2).map_err(problem)?;
+        records.push(read_record(
+            row.get(0).map_err(problem)?,
+            row.get(1).map_err(problem)?,
+            &bytes,
+        )?);
+    }
+    Ok(records)
+}
+
+pub(super) fn imported_files(connection: &Connection, owner: OwnerId, paths: &[String]) -> Result<Vec<ImportedFile>> {
+    let select = "SELECT size, modified, tail, position, problems FROM imported_file WHERE owner_id = ?1 AND path = ?2";
+    let mut files = Vec::new();
+    for path in paths {
+        let mut statement = connection.prepare_cached(select).map_err(problem)?;
+        let found = statement.query_row(params![owner.0, path], |row| {
+            Ok(ImportedFile {
+                path: path.clone(),
+                size: row.get::<_, i64>(0)?.cast_unsigned(),
+                modified: row.get(1)?,
+                tail: row.get(2)?,
+                offset: row.get::<_, i64>(3)?.cast_unsigned(),
+                problems: row.get::<_, i64>(4)?.cast_unsigned(),
+            })
+        });
+        files.extend(found.optional().map_err(problem)?);
+    }
+    Ok(files)
+}

@@ -1,0 +1,49 @@
+//! Records of logs and how far files were read, in maps.
+
+use std::collections::BTreeMap;
+
+use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::store::PAGE_MAX;
+
+#[derive(Debug, Default)]
+pub(super) struct Log {
+    records: BTreeMap<(String, String), RecordRow>,
+    files: BTreeMap<String, ImportedFile>,
+}
+
+impl Log {
+    pub(super) fn save(&mut self, changes: LogChanges) {
+        self.records
+            .retain(|(session, _), _| !changes.replaced.contains(session));
+        for record in changes.records {
+            let name = (record.session.clone(), record.uuid.clone());
+            let place = self.records.entry(name).or_insert_with(|| record.clone());
+            if record.outranks(place) {
+                *place = record;
+            }
+        }
+        let files = changes.files.into_iter().map(|file| (file.path.clone(), file));
+        self.files.extend(files);
+    }
+
+    pub(super) fn records(&self, which: &Records) -> Vec<RecordRow> {
+        let all = self.records.iter();
+        let found: Vec<RecordRow> = match which {
+            Records::OfSession { session, after, limit } => all
+                .filter(|((of, uuid), _)| of == session && after.as_ref().is_none_or(|after| uuid > after))
+                .map(|(_, record)| record.clone())
+                .take((*limit).min(PAGE_MAX))
+                .collect(),
+            Records::All { after, limit } => all
+                .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after))
+                .map(|(_, record)| record.clone())
+                .take((*limit).min(PAGE_MAX))
+                .collect(),
+        };
+        found
+    }
+
+    pub(super) fn files(&self, paths: &[String]) -> Vec<ImportedFile> {
+        paths.iter().filter_map(|path| self.files.get(path).cloned()).collect()
+    }
+}
