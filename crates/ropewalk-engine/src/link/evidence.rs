@@ -3,6 +3,7 @@
 //! A decision is a pure function of the evidence. Where it would need more it says what ([`Need`]), the linker fetches that
 //! for a whole batch at once, and the function runs again.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -53,6 +54,8 @@ pub struct Evidence {
     pub answers: HashMap<ExchangeNumber, Arc<str>>,
     pub requests: HashMap<ExchangeNumber, [u8; 32]>,
     pub wanting: HashMap<[u8; 8], Vec<ExchangeNumber>>,
+    /// Whose links were read since the evidence was begun.
+    fetched: Vec<ExchangeNumber>,
     /// Decided since the evidence was begun, and so newer in `links` than in the store.
     decided: HashSet<ExchangeNumber>,
     /// Exchanges that wait for the decision at hand, and so cannot be asked about.
@@ -108,6 +111,24 @@ impl Evidence {
             Need::Request(number) => self.requests.contains_key(number),
             Need::Wanting(hash) => self.wanting.contains_key(hash),
         }
+    }
+
+    /// Takes a link for known as the store has it, unless it is known already.
+    pub(super) fn add_link(&mut self, linked: Linked) {
+        let number = linked.exchange;
+        if let Entry::Vacant(place) = self.links.entry(number) {
+            place.insert(Some(Arc::new(linked)));
+            self.fetched.push(number);
+        }
+    }
+
+    /// The conversations of links that were read.
+    pub(super) fn fetched_conversations(&self) -> impl Iterator<Item = ExchangeNumber> {
+        let links = self
+            .fetched
+            .iter()
+            .filter_map(|number| self.links.get(number)?.as_ref());
+        links.map(|linked| linked.conversation)
     }
 
     /// Takes a decision for known.

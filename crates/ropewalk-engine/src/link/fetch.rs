@@ -1,6 +1,5 @@
 //! Fetching what decisions need, for many at once.
 
-use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
@@ -154,8 +153,7 @@ impl<S: Store> Source<'_, S> {
         parents.sort_unstable();
         for page in of.chunks(PAGE_MAX) {
             for row in self.store.links(self.owner, Links::Of(page.to_vec())).await? {
-                let linked = Arc::new(Linked::read(&row)?);
-                known.links.entry(linked.exchange).or_insert(Some(linked));
+                known.add_link(Linked::read(&row)?);
             }
         }
         for number in of {
@@ -242,8 +240,8 @@ fn add_children(parents: &[ExchangeNumber], rows: &[LinkRow], known: &mut Eviden
         if let Some(parent) = row.parent {
             children.entry(parent).or_default().push(row.exchange);
         }
-        if let Entry::Vacant(place) = known.links.entry(row.exchange) {
-            place.insert(Some(Arc::new(Linked::read(row)?)));
+        if !known.links.contains_key(&row.exchange) {
+            known.add_link(Linked::read(row)?);
         }
     }
     for parent in parents {

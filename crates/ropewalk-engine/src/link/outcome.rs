@@ -62,11 +62,8 @@ impl<S: Store> Round<'_, S> {
     fn changed_agents(&self) -> Result<Vec<AgentChange>, LinkError> {
         let mut changes = Vec::new();
         let mut left = self.agents_before.clone();
-        for row in self.branches.values().flatten() {
+        for row in self.changed_rows() {
             let before = left.remove(&row.first);
-            if !self.changed_branches.contains(&row.first) {
-                continue;
-            }
             let record = BranchRecord::read(row)?.agent;
             // A branch that was not folded and is not new has only got another name.
             let was_seen = before.is_some() || matches!(self.before.get(&row.first), Some(None));

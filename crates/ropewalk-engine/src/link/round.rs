@@ -170,8 +170,7 @@ impl<'r, S: Store> Round<'r, S> {
             }
             self.source.fetch(&needs, &mut self.known).await?;
         }
-        let links = self.known.links.values().flatten();
-        let roots = links.map(|linked| linked.conversation);
+        let roots = self.known.fetched_conversations();
         let roots: BTreeSet<ExchangeNumber> = roots.filter(|root| !self.conversations.contains_key(root)).collect();
         self.load_conversations(roots.into_iter().collect()).await
     }
@@ -311,6 +310,13 @@ impl<'r, S: Store> Round<'r, S> {
         (changes, memory.bounded())
     }
 
+    /// Branches that are otherwise than before. Where one is, its conversation is: what else is remembered is not looked at.
+    pub(super) fn changed_rows(&self) -> impl Iterator<Item = &BranchRow> {
+        let rows = self.changed_conversations.iter();
+        let rows = rows.filter_map(|root| self.branches.get(root)).flatten();
+        rows.filter(|row| self.changed_branches.contains(&row.first))
+    }
+
     fn changes(&self) -> LinkChanges {
         let links = self
             .changed_links
@@ -324,15 +330,10 @@ impl<'r, S: Store> Round<'r, S> {
             let row = &conversation.row;
             conversation_row(row.root, row.id, row.started_at, row.last_at, &conversation.record)
         });
-        let branches = self
-            .branches
-            .values()
-            .flatten()
-            .filter(|row| self.changed_branches.contains(&row.first));
         LinkChanges {
             links: links.map(|linked| linked.to_row()).collect(),
             conversations: conversations.collect(),
-            branches: branches.cloned().collect(),
+            branches: self.changed_rows().cloned().collect(),
             gone_branches: self.gone_branches.iter().copied().collect(),
             gone_conversations: self.gone_conversations.iter().copied().collect(),
             wanted: self.wanted.clone(),
