@@ -7,8 +7,8 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
 use ropewalk_core::hash::sha256;
-use ropewalk_store::Store;
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
+use ropewalk_store::{Micros, Store};
 
 use crate::link::LinkError;
 use crate::link::decide::Settings;
@@ -62,8 +62,11 @@ fn type_hash(name: &str, fact: &Fact) -> [u8; 8] {
     prefix(&sha256(format!("type:{kind}:{name}").as_bytes()))
 }
 
-/// The hashes of all spans between two times.
-fn spans(first: i64, last: i64) -> impl Iterator<Item = [u8; 8]> {
+/// The hashes of the spans behind a time in which somebody may begin whom a call of another time expects. The call's time may be
+/// anything that an import says, so they are bounded on both sides.
+fn spans(from: Micros, call: i64, settings: &Settings) -> impl Iterator<Item = [u8; 8]> + use<> {
+    let first = from.0.max(call.saturating_sub(ANSWER_MAX));
+    let last = call.saturating_add(settings.claim_window);
     (first.div_euclid(SPAN)..=last.div_euclid(SPAN)).map(span_hash)
 }
 
@@ -75,10 +78,7 @@ impl<S: Store> Round<'_, S> {
         }
         self.fetch(HashSet::from([Need::Spawns(fact.number())])).await?;
         let calls = self.known.spawns.get(&fact.number()).into_iter().flatten();
-        let waiting = calls.flat_map(|call| {
-            let first = fact.row.at.0.max(call.at.0.saturating_sub(ANSWER_MAX));
-            spans(first, call.at.0.saturating_add(self.settings.claim_window))
-        });
+        let waiting = calls.flat_map(|call| spans(fact.row.at, call.at.0, self.settings));
         let waiting = waiting.collect();
         self.waiting_behind(fact, waiting).await
     }
@@ -99,7 +99,7 @@ impl<S: Store> Round<'_, S> {
             let Spawned { index, at, name } = spawned;
             if index.is_some() {
                 // A call may have been made long before its child came; then nobody else can be taken for it any more.
-                waiting.extend(spans(fact.row.at.0, at.saturating_add(self.settings.claim_window)));
+                waiting.extend(spans(fact.row.at, *at, self.settings));
             }
             if let Some(name) = name {
                 waiting.insert(type_hash(name, fact));

@@ -2,12 +2,15 @@
 //! recorded in several orders of arrival, which must not matter.
 
 use proptest::prelude::*;
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::Recorder;
+use ropewalk_store::sqlite::{Options, Sqlite};
 use serde_json::{Value, json};
 
 use crate::arrival::{block_on, run, shuffled};
 use crate::hard_cases::{are_apart, are_together, link, recorded};
-use crate::linking::assert_same;
-use crate::said::{Said, answer, call, result, said, user};
+use crate::linking::{assert_same, placed};
+use crate::said::{Said, answer, call, result, said, second, user};
 
 /// A call for a child by name whose words the child may be told otherwise.
 fn claim(id: &str, name: &str) -> Value {
@@ -160,6 +163,27 @@ async fn a_result_closes_a_claim() {
     .await;
     are_together(&placed, &["top", "closing"]);
     are_apart(&placed, "top", "stranger");
+}
+
+/// An import may say any time of a call. Nothing is to be looked up for each moment until then.
+#[tokio::test]
+async fn a_call_of_another_age_is_no_work() {
+    let mut top = parent("top", 0.0, "recon").raw();
+    top.spawned_at = vec![("call-top".to_owned(), second(9e9))];
+    let words = "the task of call-top, before it was put into other words";
+    let child = said("child", 5.0, &[user(words)]).answered(&answer("done")).raw();
+    let late = said("late", 3.0, &[user("hello")]).answered(&answer("hi")).raw();
+    for order in [[&top, &child, &late], [&late, &child, &top]] {
+        let store = Sqlite::in_memory(&Options::default()).unwrap();
+        let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
+        for raw in order {
+            recorder.record(std::slice::from_ref(raw)).await.unwrap();
+            recorder.link().await.unwrap();
+        }
+        let placed = placed(&store, "me").await;
+        are_together(&placed, &["top", "child"]);
+        are_apart(&placed, "top", "late");
+    }
 }
 
 /// What may happen at a moment: somebody calls for a child, a call gets its result, somebody begins.
