@@ -111,6 +111,14 @@ impl Encoded {
             Encoded::As(decoder) => decoder.push(bytes, out),
         }
     }
+
+    /// Whether a limit was reached, so that there is more than was given.
+    pub fn is_cut(&self) -> bool {
+        match self {
+            Encoded::Plainly | Encoded::Unknown => false,
+            Encoded::As(decoder) => matches!(decoder.stopped, Some(DecodeEnd::TooLarge | DecodeEnd::TooSlow)),
+        }
+    }
 }
 
 /// Decodes a body that comes in pieces.

@@ -16,7 +16,7 @@ use crate::raw::RawExchange;
 use crate::redact::count_redactions;
 
 /// Request headers that are kept, beside the client's hints ([`HINT_HEADERS`]).
-pub const REQUEST_HEADERS: [&str; 16] = [
+pub const REQUEST_HEADERS: [&str; 17] = [
     "accept",
     "anthropic-beta",
     "anthropic-version",
@@ -24,6 +24,7 @@ pub const REQUEST_HEADERS: [&str; 16] = [
     "content-type",
     "openai-beta",
     "originator",
+    "traceparent",
     "user-agent",
     "version",
     "x-app",
@@ -152,14 +153,11 @@ impl Kept {
     /// The request target, with those prefixes that the recorder took off and that still mean something.
     pub(crate) fn target(&self, row: &ExchangeRow) -> String {
         let mut target = self.path.clone();
-        let upstream = match route(&target).upstream {
-            Some(Upstream::Anthropic) => "anthropic",
-            Some(Upstream::OpenAi) => "openai",
-            Some(Upstream::Gemini) => "gemini",
-            None => "unknown",
-        };
-        if row.provider != upstream && ["anthropic", "openai", "gemini"].contains(&&*row.provider) {
-            target.insert_str(0, &format!("/{}", row.provider));
+        let by_path = route(&target).upstream.map(Upstream::name);
+        if by_path != Some(&*row.provider)
+            && let Some(upstream) = Upstream::of_name(&row.provider)
+        {
+            target.insert_str(0, &upstream.prefix());
         }
         let is_said = self.request_headers.contains_key("x-ropewalk-project");
         if let Some(project) = row.project.as_ref().filter(|_| !is_said) {

@@ -29,7 +29,7 @@ pub mod view;
 
 pub use detail::{QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS};
 pub use link::{LinkError, Progress, Settings};
-pub use prepare::{Prepared, Preparer, prepare};
+pub use prepare::{Call, Prepared, Preparer, prepare};
 pub use raw::{RawExchange, TimeError, Witness};
 pub use recipe::SplitRecipe;
 pub use record::Recorder;

@@ -44,10 +44,48 @@ const FAILED_STATUS_MIN: u16 = 400;
 #[derive(Debug, Clone)]
 pub struct Prepared {
     pub exchange: NewExchange,
+    pub call: Call,
     /// What linking reads of the request.
     pub outline: Arc<Outline>,
     /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
     pub memo: Option<Memo>,
+}
+
+/// What is told to others about an exchange, and not all kept.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Call {
+    /// Whose format the bodies have.
+    pub provider: Option<Provider>,
+    pub counts_tokens: bool,
+    pub streams: bool,
+    /// What the client calls the conversation; not what may name several.
+    pub session: Option<String>,
+    pub response_id: Option<String>,
+    pub response_model: Option<String>,
+    pub stop_reason: Option<String>,
+    /// The provider's name for what went wrong.
+    pub error_kind: Option<String>,
+}
+
+impl Call {
+    fn new(route: &Route<'_>, hints: &Hints) -> Self {
+        let session = hints.session.as_ref().filter(|session| !session.source.is_weak());
+        Call {
+            provider: route.endpoint.provider(),
+            counts_tokens: matches!(route.endpoint, Endpoint::CountTokens(_)),
+            streams: matches!(route.endpoint, Endpoint::GeminiStream { .. }),
+            session: session.map(|session| session.id.to_string()),
+            ..Call::default()
+        }
+    }
+
+    fn answered(&mut self, answer: &Response) {
+        let said = |text: &Option<Box<str>>| text.as_deref().map(word);
+        self.response_id = said(&answer.id);
+        self.response_model = said(&answer.model);
+        self.stop_reason = said(&answer.stop_reason);
+        self.error_kind = answer.error.as_ref().map(|error| word(&error.kind));
+    }
 }
 
 /// What preparing depends on beside the exchange.
@@ -87,11 +125,7 @@ impl Preparer<'_> {
                 };
                 self.readable(raw, &route, body)
             }
-            None => Prepared {
-                exchange: opaque(raw, &route),
-                outline: Arc::default(),
-                memo: None,
-            },
+            None => opaque(raw, &route),
         }
     }
 
@@ -142,8 +176,14 @@ impl Preparer<'_> {
             exchange.cost_is_estimate = cost.estimate;
         }
         exchange.detail = detail::write(raw, &spawned_at, &hints, classified.reason, answer.as_ref(), redactions);
+        let mut call = Call::new(route, &hints);
+        call.streams |= request.stream;
+        if let Some(answer) = &answer {
+            call.answered(answer);
+        }
         Prepared {
             exchange,
+            call,
             outline: Arc::new(Outline::of(&read)),
             memo: Some(read.into_memo()),
         }
@@ -189,7 +229,7 @@ pub(crate) enum Projected {
 }
 
 /// A request that cannot be read: kept as it came.
-fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
+fn opaque(raw: &RawExchange, route: &Route<'_>) -> Prepared {
     let hints = hints(raw, None);
     let request = body(Split::opaque(&raw.request_body), &raw.request_body);
     let mut exchange = envelope(raw, route, &hints, request);
@@ -203,7 +243,12 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> NewExchange {
         None,
         count_redactions(&raw.request_body),
     );
-    exchange
+    Prepared {
+        exchange,
+        call: Call::new(route, &hints),
+        outline: Arc::default(),
+        memo: None,
+    }
 }
 
 /// What is known without a look into the bodies.
@@ -321,16 +366,11 @@ fn model_of<'a>(endpoint: &Endpoint<'a>) -> Option<&'a str> {
     }
 }
 
-/// The company that was asked.
-fn provider_name(raw: &RawExchange, route: &Route<'_>) -> &'static str {
+/// The upstream that was asked: a company, or who stands before it.
+fn provider_name<'r>(raw: &RawExchange, route: &Route<'r>) -> &'r str {
     let headers = raw.request_headers.iter();
     let by_headers = || upstream_by_headers(headers.map(|(name, value)| (&**name, &**value)));
-    match route.upstream.or_else(by_headers) {
-        Some(Upstream::Anthropic) => "anthropic",
-        Some(Upstream::OpenAi) => "openai",
-        Some(Upstream::Gemini) => "gemini",
-        None => "unknown",
-    }
+    route.upstream.or_else(by_headers).map_or("unknown", Upstream::name)
 }
 
 /// As asked for. `auto` lets the provider choose, and it chooses the standard one where no other was bought.

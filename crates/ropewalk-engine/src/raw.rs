@@ -42,13 +42,14 @@ pub struct Witness {
 }
 
 impl RawExchange {
+    /// The first request header of that name, in any case.
+    pub fn request_header(&self, name: &str) -> Option<&str> {
+        header(&self.request_headers, name)
+    }
+
     /// The first response header of that name, in any case.
     pub(crate) fn response_header(&self, name: &str) -> Option<&str> {
-        let found = self
-            .response_headers
-            .iter()
-            .find(|(known, _)| known.eq_ignore_ascii_case(name));
-        found.map(|(_, value)| value.as_str())
+        header(&self.response_headers, name)
     }
 
     /// As a line of the exchange format. What only a witness knows is not in it.
@@ -74,6 +75,11 @@ impl RawExchange {
             cut_off: self.cut_off,
         }
     }
+}
+
+fn header<'h>(headers: &'h [(String, String)], name: &str) -> Option<&'h str> {
+    let found = headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+    found.map(|(_, value)| value.as_str())
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use ropewalk_core::cost::PriceTable;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::log::LogChanges;
 use ropewalk_store::store::{Outcome, Recorded};
-use ropewalk_store::{Micros, NewExchange, Store, StoreError};
+use ropewalk_store::{Micros, Store, StoreError};
 
 use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
@@ -59,21 +59,23 @@ impl<'s, S: Store> Recorder<'s, S> {
 
     /// Stores exchanges, all or none. They are facts then, and not linked yet.
     pub async fn record(&mut self, batch: &[RawExchange]) -> Result<Vec<Recorded>, StoreError> {
-        self.record_telling(batch, |_| ()).await
+        self.record_telling(batch, |_, _| ()).await
     }
 
     /// Like [`Self::record`], and shows each exchange as it is stored, in order.
     pub async fn record_telling(
         &mut self,
         batch: &[RawExchange],
-        mut tell: impl FnMut(&NewExchange),
+        mut tell: impl FnMut(&RawExchange, &Prepared),
     ) -> Result<Vec<Recorded>, StoreError> {
         let preparer = Preparer {
             prices: self.prices,
             spawn_tools: &self.spawn_tools,
         };
         let prepared: Vec<_> = batch.iter().map(|raw| preparer.prepare(raw, None)).collect();
-        prepared.iter().for_each(|prepared| tell(&prepared.exchange));
+        for (raw, prepared) in batch.iter().zip(&prepared) {
+            tell(raw, prepared);
+        }
         self.record_prepared(prepared).await
     }
 

@@ -11,7 +11,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::journal::{Folder, Journal, Settings};
-use ropewalk_proxy::recorder::{Recording, Setup};
+use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
 use ropewalk_proxy::tee::{Ending, Event, ExchangeKey, Head, Keep, KeepAsItIs, ResponseHead, Tee, Worker, channel};
 use ropewalk_store::sqlite::Options;
 use ropewalk_store::{Micros, Sqlite};
@@ -31,6 +31,8 @@ fn main() {
     tee.close();
     worker.join().unwrap();
     let setup = Setup {
+        rejected_bytes_max: REJECTED_BYTES_MAX,
+        telemetry: None,
         prices: Arc::new(BundledPrices),
         settings: ropewalk_engine::Settings::default(),
         spawn_tools: ropewalk_engine::spawn::SpawnTools::default(),

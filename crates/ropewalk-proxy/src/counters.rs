@@ -97,6 +97,12 @@ pub struct Counters {
     pub store_failures: AtomicU64,
     /// Exchanges that the store would never take.
     pub rejected: AtomicU64,
+    /// Those of them that could not be put aside either.
+    pub rejected_not_kept: AtomicU64,
+    /// Spans that a collector took, spans that none will get, and messages with measurements that it did not take.
+    pub spans_sent: AtomicU64,
+    pub spans_lost: AtomicU64,
+    pub measures_lost: AtomicU64,
     /// Texts that search does not find yet, and for how long there have been some, in milliseconds.
     pub search_waiting: AtomicU64,
     pub search_lag_ms: AtomicU64,
@@ -132,6 +138,10 @@ pub struct Snapshot {
     pub batch: Times,
     pub store_failures: u64,
     pub rejected: u64,
+    pub rejected_not_kept: u64,
+    pub spans_sent: u64,
+    pub spans_lost: u64,
+    pub measures_lost: u64,
     pub search_waiting: u64,
     pub search_lag_ms: u64,
     pub open_exchanges: u64,
@@ -155,6 +165,10 @@ impl Counters {
             batch: self.batch.times(),
             store_failures: of(&self.store_failures),
             rejected: of(&self.rejected),
+            rejected_not_kept: of(&self.rejected_not_kept),
+            spans_sent: of(&self.spans_sent),
+            spans_lost: of(&self.spans_lost),
+            measures_lost: of(&self.measures_lost),
             search_waiting: of(&self.search_waiting),
             search_lag_ms: of(&self.search_lag_ms),
             open_exchanges: of(&self.open_exchanges),

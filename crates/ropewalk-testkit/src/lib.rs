@@ -4,9 +4,11 @@
 //! [`traffic`] (generated, of many conversations at once, with the truth about who belongs to whom); what conversations and
 //! turns say comes from [`source_text`].
 //! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`conformance`] (what every store must do).
-//! [`postgres`] starts a database server of the tests' own; [`upstream`] is a provider that does what a test says.
+//! [`postgres`] starts a database server of the tests' own; [`upstream`] is a provider that does what a test says,
+//! [`collector`] somebody who is sent telemetry.
 
 pub mod captures;
+pub mod collector;
 pub mod conformance;
 pub mod conversation;
 pub mod memory_store;

@@ -1,17 +1,61 @@
 //! Which endpoint a request path is.
 //!
 //! Paths are the providers' own, behind optional prefixes in this order: `/t/<token>`, `/p/<project>`, and
-//! the provider's name, for clients that can only set a base URL. The rest is passed on untouched; a path
-//! nobody knows is [`Endpoint::Other`], never an error.
+//! the provider's name (or `/u/<name>`, for an upstream that somebody named), for clients that can only set a base URL. The rest
+//! is passed on untouched; a path nobody knows is [`Endpoint::Other`], never an error.
 
 use ropewalk_core::model::Provider;
 
 /// Where a request goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Upstream {
+pub enum Upstream<'a> {
     Anthropic,
     OpenAi,
     Gemini,
+    /// One that the configuration names, such as a gateway. Its name is [sane](is_upstream_name).
+    Named(&'a str),
+}
+
+impl<'a> Upstream<'a> {
+    pub fn name(self) -> &'a str {
+        match self {
+            Upstream::Anthropic => "anthropic",
+            Upstream::OpenAi => "openai",
+            Upstream::Gemini => "gemini",
+            Upstream::Named(name) => name,
+        }
+    }
+
+    /// What names it in front of a path.
+    pub fn prefix(self) -> String {
+        match self {
+            Upstream::Anthropic | Upstream::OpenAi | Upstream::Gemini => format!("/{}", self.name()),
+            Upstream::Named(name) => format!("/u/{name}"),
+        }
+    }
+
+    /// The upstream of that name. `None` if nothing can be called so.
+    pub fn of_name(name: &'a str) -> Option<Self> {
+        match name {
+            "anthropic" => Some(Upstream::Anthropic),
+            "openai" => Some(Upstream::OpenAi),
+            "gemini" => Some(Upstream::Gemini),
+            name => is_upstream_name(name).then_some(Upstream::Named(name)),
+        }
+    }
+}
+
+/// Longest name of an upstream: it is a part of paths and a label of metrics.
+const UPSTREAM_NAME_BYTES_MAX: usize = 32;
+
+/// Whether an upstream may be called so: lower-case letters, digits, `-` and `_`, a letter first.
+pub fn is_upstream_name(name: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    // What is recorded of nobody in particular is called so.
+    name != "unknown"
+        && name.len() <= UPSTREAM_NAME_BYTES_MAX
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(is_plain)
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +98,7 @@ pub struct Route<'a> {
     pub token: Option<&'a str>,
     pub project: Option<&'a str>,
     /// By prefix, else by path; `None` where several providers have the path.
-    pub upstream: Option<Upstream>,
+    pub upstream: Option<Upstream<'a>>,
     pub endpoint: Endpoint<'a>,
     /// Path and query behind the prefixes, as they are sent upstream.
     pub rest: &'a str,
@@ -98,7 +142,7 @@ pub fn route(target: &str) -> Route<'_> {
 }
 
 /// The provider a request without a telling path is meant for, by the way it carries its key.
-pub fn upstream_by_headers<'h>(headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> Option<Upstream> {
+pub fn upstream_by_headers<'h>(headers: impl IntoIterator<Item = (&'h str, &'h str)>) -> Option<Upstream<'static>> {
     let mut found = None;
     for (name, _) in headers {
         if name.eq_ignore_ascii_case("anthropic-version") || name.eq_ignore_ascii_case("x-api-key") {
@@ -126,7 +170,12 @@ fn take_named_segment<'a>(target: &'a str, prefix: &str) -> (Option<&'a str>, &'
     }
 }
 
-fn take_upstream(target: &str) -> (Option<Upstream>, &str) {
+fn take_upstream(target: &str) -> (Option<Upstream<'_>>, &str) {
+    if let (Some(name), rest) = take_named_segment(target, "/u/")
+        && let Some(upstream) = Upstream::of_name(name)
+    {
+        return (Some(upstream), rest);
+    }
     for (prefix, upstream) in [
         ("/anthropic", Upstream::Anthropic),
         ("/openai", Upstream::OpenAi),
@@ -141,7 +190,7 @@ fn take_upstream(target: &str) -> (Option<Upstream>, &str) {
     (None, target)
 }
 
-fn endpoint<'a>(path: &'a str, query: &str, prefix: Option<Upstream>) -> Endpoint<'a> {
+fn endpoint<'a>(path: &'a str, query: &str, prefix: Option<Upstream<'_>>) -> Endpoint<'a> {
     if let Some(endpoint) = gemini_endpoint(path, query) {
         return endpoint;
     }
@@ -154,7 +203,11 @@ fn endpoint<'a>(path: &'a str, query: &str, prefix: Option<Upstream>) -> Endpoin
         .find_map(|version| path.strip_prefix(version));
     // Behind a provider's name a base URL may leave the version out.
     let unversioned = prefix.and_then(|_| path.strip_prefix('/'));
-    match versioned.or(unversioned) {
+    let in_gateway = match prefix {
+        Some(Upstream::Named(_)) => behind_own_segments(path),
+        _ => None,
+    };
+    match versioned.or(in_gateway).or(unversioned) {
         Some("messages") => Endpoint::Messages,
         Some("messages/count_tokens") => Endpoint::CountTokens(Provider::Anthropic),
         Some("chat/completions") => Endpoint::Chat,
@@ -163,6 +216,12 @@ fn endpoint<'a>(path: &'a str, query: &str, prefix: Option<Upstream>) -> Endpoin
         Some("models") => Endpoint::Models,
         _ => Endpoint::Other,
     }
+}
+
+/// A gateway may have segments of its own in front of a provider's path.
+fn behind_own_segments(path: &str) -> Option<&str> {
+    let versioned = path.rsplit_once("/v1/").map(|(_, known)| known);
+    versioned.or_else(|| path.ends_with("/chat/completions").then_some("chat/completions"))
 }
 
 /// `…/models/<model>:<verb>`, whatever stands in front of it.
@@ -267,6 +326,64 @@ mod tests {
         assert_eq!((wrong_order.token, wrong_order.endpoint), (None, Endpoint::Other));
         assert_eq!(route("/t//v1/messages").token, None);
         assert_eq!(route("/openaiish/v1/responses").upstream, None);
+    }
+
+    #[test]
+    fn an_upstream_that_somebody_named_stands_behind_its_own_prefix() {
+        for (target, name, rest, endpoint) in [
+            (
+                "/u/openrouter/v1/chat/completions",
+                "openrouter",
+                "/v1/chat/completions",
+                Endpoint::Chat,
+            ),
+            (
+                "/u/gate/v1/messages?beta=true",
+                "gate",
+                "/v1/messages?beta=true",
+                Endpoint::Messages,
+            ),
+            ("/u/gate/chat/completions", "gate", "/chat/completions", Endpoint::Chat),
+            ("/u/gate/responses", "gate", "/responses", Endpoint::Responses),
+            (
+                "/u/gate/api/v1/responses",
+                "gate",
+                "/api/v1/responses",
+                Endpoint::Responses,
+            ),
+            (
+                "/u/azure-1/openai/deployments/x/chat/completions?api-version=1",
+                "azure-1",
+                "/openai/deployments/x/chat/completions?api-version=1",
+                Endpoint::Chat,
+            ),
+            (
+                "/u/gate/v1/threads/t/messages",
+                "gate",
+                "/v1/threads/t/messages",
+                Endpoint::Other,
+            ),
+            ("/u/gate", "gate", "", Endpoint::Other),
+        ] {
+            let route = route(target);
+            assert_eq!(route.upstream, Some(Upstream::Named(name)), "{target}");
+            assert_eq!((route.rest, route.endpoint), (rest, endpoint), "{target}");
+        }
+        let full = route("/t/secret/p/site/u/gate/v1/messages");
+        assert_eq!(
+            (full.token, full.project, full.upstream),
+            (Some("secret"), Some("site"), Some(Upstream::Named("gate")))
+        );
+        assert_eq!(route("/u/openai/v1/responses").upstream, Some(Upstream::OpenAi));
+        for target in [
+            "/u/",
+            "/u//v1/messages",
+            "/u/Gate/v1/messages",
+            "/u/unknown/v1/messages",
+            "/u/1/v1/x",
+        ] {
+            assert_eq!((route(target).upstream, route(target).rest), (None, target));
+        }
     }
 
     #[test]

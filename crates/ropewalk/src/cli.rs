@@ -90,16 +90,20 @@ pub(crate) enum Verb {
     Stats(Stats),
     Fsck(Fsck),
     Hash(Hash),
+    Doctor(Doctor),
 }
 
 /// Stand between clients and providers, and record what passes
 ///
 /// Clients need nothing but the address: ANTHROPIC_BASE_URL=http://127.0.0.1:8742, OPENAI_BASE_URL=http://127.0.0.1:8742/v1.
 /// What passes is unchanged in both directions. SIGHUP reads tokens and upstreams again; SIGTERM lets streams end.
+///
+/// With OTEL_EXPORTER_OTLP_ENDPOINT or otel.endpoint, a collector is sent a span of every exchange, without what was said.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_help = "Examples:
   ropewalk serve
   ropewalk serve --listen 127.0.0.1:9000 --upstream anthropic=http://127.0.0.1:8787
+  ropewalk serve --upstream gate=https://gate.example/api        clients: http://127.0.0.1:8742/u/gate/v1
   ropewalk serve --store postgres://ropewalk@db/ropewalk --admin-listen 127.0.0.1:8743")]
 pub(crate) struct Serve {
     /// Where clients come [default: 127.0.0.1:8742]
@@ -110,7 +114,7 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) admin_listen: Option<SocketAddr>,
 
-    /// Where a provider is: anthropic, openai or gemini
+    /// Where a provider is: anthropic, openai, gemini, or a name of yours, which stands behind /u/NAME
     #[arg(long = "upstream", value_name = "PROVIDER=URL", value_parser = upstream)]
     pub(crate) upstreams: Vec<(String, String)>,
 }
@@ -131,7 +135,7 @@ fn upstream(text: &str) -> Result<(String, String), String> {
   ropewalk run -- claude -p 'say hello'
   ropewalk run -- codex")]
 pub(crate) struct Run {
-    /// Where a provider is: anthropic, openai or gemini
+    /// Where a provider is: anthropic, openai, gemini, or a name of yours, which stands behind /u/NAME
     #[arg(long = "upstream", value_name = "PROVIDER=URL", value_parser = upstream)]
     pub(crate) upstreams: Vec<(String, String)>,
 
@@ -407,6 +411,16 @@ pub(crate) struct Fsck {
     #[arg(long)]
     pub(crate) read_data: bool,
 }
+
+/// Check the set-up and say what to do
+///
+/// Looks at the server, the store, the journal, the disk, the clients on the PATH, settings that send clients past `ropewalk run`, and
+/// logs of other tools. Changes nothing. Findings are ok, notes, warnings or errors; only errors make the exit code 1.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk doctor
+  ropewalk doctor --json | jq -r 'select(.level == \"error\").hint'")]
+pub(crate) struct Doctor {}
 
 /// Print every hash of a request, or of a request with its response
 ///

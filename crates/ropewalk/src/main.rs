@@ -74,7 +74,13 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
     if as_of.is_some()
         && matches!(
             verb,
-            Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_) | Verb::Import(_) | Verb::Export(_) | Verb::Fsck(_)
+            Verb::Serve(_)
+                | Verb::Run(_)
+                | Verb::Demo(_)
+                | Verb::Import(_)
+                | Verb::Export(_)
+                | Verb::Fsck(_)
+                | Verb::Doctor(_)
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
@@ -108,6 +114,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
             Verb::Hash(hash) => commands::hash::run(hash),
+            Verb::Doctor(_) => commands::doctor::run(&context).await,
         }
     })
 }

@@ -19,7 +19,7 @@ mod service;
 mod settings;
 mod tap;
 mod terminal;
-mod tls;
+pub(crate) mod tls;
 mod upstream;
 
 pub use answer::{BodyError, LocalBody};

@@ -129,12 +129,12 @@ impl Service {
         settings: &Settings,
         request: Request<Incoming>,
         route: &Route<'_>,
-        provider: Provider,
+        provider: Provider<'_>,
     ) -> Result<Response<AnswerBody>, Refusal> {
         let upstream = self
             .upstreams
             .borrow()
-            .get(upstream_name(provider))
+            .get(provider.name())
             .cloned()
             .ok_or(Refusal::NoUpstream)?;
         if wants_websocket(request.headers()) {
@@ -254,7 +254,7 @@ async fn pass_on(
 }
 
 /// Where a request goes; `None` where no provider is meant.
-fn provider_of(route: &Route<'_>, request: &Request<Incoming>) -> Option<Provider> {
+fn provider_of<'r>(route: &Route<'r>, request: &Request<Incoming>) -> Option<Provider<'r>> {
     if let Some(provider) = route.upstream {
         return Some(provider);
     }
@@ -269,23 +269,11 @@ fn provider_of(route: &Route<'_>, request: &Request<Incoming>) -> Option<Provide
     }
 }
 
-fn upstream_name(provider: Provider) -> &'static str {
-    match provider {
-        Provider::Anthropic => "anthropic",
-        Provider::OpenAi => "openai",
-        Provider::Gemini => "gemini",
-    }
-}
-
-/// The provider's name in front of a path that does not tell it.
-fn prefix(route: &Route<'_>) -> &'static str {
-    match (ropewalk_wire::provider::route(route.rest).upstream, route.upstream) {
-        (by_path, Some(provider)) if by_path != Some(provider) => match provider {
-            Provider::Anthropic => "/anthropic",
-            Provider::OpenAi => "/openai",
-            Provider::Gemini => "/gemini",
-        },
-        _ => "",
+/// The upstream's name in front of a path that does not tell it.
+fn prefix(route: &Route<'_>) -> String {
+    match route.upstream {
+        Some(upstream) if ropewalk_wire::provider::route(route.rest).upstream != Some(upstream) => upstream.prefix(),
+        _ => String::new(),
     }
 }
 

@@ -23,7 +23,8 @@ pub enum TlsError {
     Setup(#[source] rustls::Error),
 }
 
-pub(crate) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, TlsError> {
+/// Trusts the system, and the certificates of a file. `protocols` are offered, the preferred first.
+pub(crate) fn connector(ca_file: Option<&Path>, protocols: &[&[u8]]) -> Result<TlsConnector, TlsError> {
     let mut roots = system_roots().clone();
     if let Some(path) = ca_file {
         let unreadable = |source| TlsError::CaFile {
@@ -44,7 +45,7 @@ pub(crate) fn connector(ca_file: Option<&Path>) -> Result<TlsConnector, TlsError
         .map_err(TlsError::Setup)?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
     Ok(TlsConnector::from(Arc::new(config)))
 }
 

@@ -126,7 +126,7 @@ impl Upstream {
         let authority = settings.url.authority().cloned();
         let authority = authority.unwrap_or_else(|| Authority::from_static("localhost"));
         let tls = match scheme == Scheme::HTTPS {
-            true => Some(tls::connector(settings.ca_file.as_deref())?),
+            true => Some(tls::connector(settings.ca_file.as_deref(), &[b"h2", b"http/1.1"])?),
             false => None,
         };
         Ok(Upstream {

@@ -73,7 +73,7 @@ pub enum Ending {
     ClientCancelled,
     Truncated,
     Refused,
-    /// Parts of it are missing: there was no room for them.
+    /// Parts of it are missing: there was no room for them, or the answer had more than is kept of one.
     Lost,
 }
 

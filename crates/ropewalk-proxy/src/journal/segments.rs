@@ -69,8 +69,16 @@ impl Segments {
             }
             is_needed
         });
+        let newest = found.iter().map(|(number, _)| *number).max();
+        // A process to which nothing came leaves an empty one. Its number is not given again: positions stay what they are.
+        found.retain(|(number, segment)| {
+            let says_something = segment.bytes > 0 || segment.is_kept;
+            if !says_something {
+                let _ = files.remove(&segment.name(*number));
+            }
+            says_something
+        });
         table.segments.extend(found);
-        let newest = table.segments.keys().next_back().copied();
         let total = table.segments.values().map(|segment| segment.bytes).sum();
         counters.journal_bytes.store(total, Ordering::Relaxed);
         Ok(Segments {

@@ -4,6 +4,7 @@
 //! lines, which can be imported once the reason is gone: one bad exchange must not hold up all that come after it.
 
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -16,8 +17,10 @@ use ropewalk_store::{Store, StoreError};
 use super::Setup;
 use super::intake::{Batch, Group};
 use super::retry::Retry;
+use super::telling::Telling;
 use crate::counters::Counters;
 use crate::journal::Files;
+use crate::telemetry::Told;
 
 /// After so many failures that may be a batch's own fault, while the store answers otherwise, its exchanges are tried one by one.
 const DOUBTS_MAX: u32 = 4;
@@ -45,6 +48,8 @@ pub(super) struct Keeper<'s, S> {
     unlinked: BTreeSet<String>,
     /// When linking last failed.
     link_failed_at: Option<Instant>,
+    rejected_bytes_max: u64,
+    telling: Telling,
 }
 
 /// What an error says.
@@ -78,6 +83,8 @@ impl<'s, S: Store> Keeper<'s, S> {
             retry: Retry::new(journal.counters()),
             unlinked: BTreeSet::new(),
             link_failed_at: None,
+            rejected_bytes_max: setup.rejected_bytes_max,
+            telling: Telling::new(setup.telemetry.clone()),
         }
     }
 
@@ -102,7 +109,10 @@ impl<'s, S: Store> Keeper<'s, S> {
                 Err(error) => Err(error.to_string()),
             };
             match linked {
-                Ok(progress) => self.count(&progress),
+                Ok(progress) => {
+                    self.count(&progress);
+                    self.telling.linked(&owner);
+                }
                 Err(error) => {
                     tracing::warn!(error, "recorded exchanges cannot be linked");
                     self.unlinked.insert(owner);
@@ -196,20 +206,29 @@ impl<'s, S: Store> Keeper<'s, S> {
     async fn try_once(&mut self, owner: &str, exchanges: &[RawExchange]) -> Result<(), StoreError> {
         let counters = Arc::clone(self.counters);
         let begun = Instant::now();
+        let is_heard = self.telling.is_heard();
         let mut labels = Vec::with_capacity(exchanges.len());
+        let mut all_told = Vec::new();
         let recorder = self.recorders.of(owner).await?;
         let recorded = recorder
-            .record_telling(exchanges, |new| {
+            .record_telling(exchanges, |raw, prepared| {
+                let new = &prepared.exchange;
                 labels.push((new.provider.clone(), new.kind.clone(), new.status));
+                all_told.push(is_heard.then(|| Told::of(owner, raw, prepared)).flatten());
             })
             .await?;
         counters.batch.add(begun.elapsed(), 1);
         let mut by_label = counters.by_label();
-        for (recorded, (provider, kind, status)) in recorded.iter().zip(labels) {
+        for ((recorded, (provider, kind, status)), told) in recorded.iter().zip(labels).zip(all_told) {
             let is_new = matches!(recorded.outcome, Outcome::New | Outcome::Completed);
             // One that is pending is counted when it ends.
-            if is_new && status != Status::Pending {
-                *by_label.exchanges.entry((provider, kind, status.name())).or_default() += 1;
+            if !is_new || status == Status::Pending {
+                continue;
+            }
+            *by_label.exchanges.entry((provider, kind, status.name())).or_default() += 1;
+            if let Some(mut told) = told {
+                told.number = recorded.number;
+                self.telling.recorded(told);
             }
         }
         self.unlinked.insert(owner.to_owned());
@@ -225,10 +244,26 @@ impl<'s, S: Store> Keeper<'s, S> {
         );
         let mut line = exchange.to_line(owner).write();
         line.push('\n');
-        let file = self.files.append_to(REJECTED_NAME);
-        if let Err(error) = file.and_then(|file| file.append(line.as_bytes()).and_then(|()| file.sync())) {
+        if let Err(error) = self.put_aside(line.as_bytes()) {
+            self.counters.rejected_not_kept.fetch_add(1, Ordering::Relaxed);
             tracing::error!(%error, id = exchange.id, "a rejected exchange cannot be put aside");
         }
+    }
+
+    /// Appends to the file of rejected exchanges as long as it has room. The first are kept: they say why as well as any.
+    fn put_aside(&self, line: &[u8]) -> io::Result<()> {
+        let listed = self.files.list()?;
+        let used = listed.iter().find(|(name, _)| name == REJECTED_NAME);
+        let used = used.map_or(0, |(_, bytes)| *bytes);
+        if used + line.len() as u64 > self.rejected_bytes_max {
+            return Err(io::Error::new(
+                io::ErrorKind::QuotaExceeded,
+                "the file for them is full",
+            ));
+        }
+        let file = self.files.append_to(REJECTED_NAME)?;
+        file.append(line)?;
+        file.sync()
     }
 }
 

@@ -12,6 +12,7 @@ mod indexing;
 mod intake;
 mod keeper;
 mod retry;
+mod telling;
 
 use std::future::Future;
 use std::io;
@@ -26,6 +27,7 @@ use ropewalk_store::{Store, StoreError};
 use tokio::sync::Notify;
 
 use crate::journal::Journal;
+use crate::telemetry::Telemetry;
 use indexing::Indexing;
 use intake::Intake;
 use keeper::{Keeper, MustReopen};
@@ -37,7 +39,14 @@ pub struct Setup {
     pub prices: Arc<dyn PriceTable + Send + Sync>,
     pub settings: Settings,
     pub spawn_tools: SpawnTools,
+    /// What the file of exchanges that the store will never take may hold; [`REJECTED_BYTES_MAX`] as a rule.
+    pub rejected_bytes_max: u64,
+    /// Who is told of exchanges that have ended.
+    pub telemetry: Option<Telemetry>,
 }
+
+/// Enough for a few of the largest exchanges there can be, or very many usual ones.
+pub const REJECTED_BYTES_MAX: u64 = 256 << 20;
 
 impl std::fmt::Debug for Setup {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

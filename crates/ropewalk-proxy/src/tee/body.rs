@@ -21,6 +21,8 @@ pub(super) struct Body {
     buffered: usize,
     /// What was kept, written or not.
     kept: u64,
+    /// There was more of it than is kept.
+    is_cut: bool,
     through: Through,
 }
 
@@ -87,6 +89,7 @@ impl Body {
         let Through::Filter(mut filter) = std::mem::take(&mut self.through) else {
             return 0;
         };
+        self.is_cut |= filter.is_cut();
         let mut out = Vec::new();
         let Ok(redactions) = catch_unwind(AssertUnwindSafe(|| filter.end(&mut out))) else {
             self.through = broken();
@@ -119,6 +122,11 @@ impl Body {
     /// What was kept of it so far.
     pub(super) fn kept(&self) -> u64 {
         self.kept
+    }
+
+    /// Whether a body that has ended had more than was kept of it.
+    pub(super) fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// What it holds in memory.

@@ -161,7 +161,8 @@ impl Exchange {
         let headers = HeaderMap::new();
         let of = body_of(&self.head, Half::Response, &headers);
         self.answer.begin(&mut *desk.scrub, &of);
-        self.completes = true;
+        // Of an answer that is kept in part nobody may say that it is complete.
+        self.completes = !self.answer.is_cut();
         self.write_all(desk);
     }
 
@@ -190,6 +191,7 @@ impl Exchange {
             self.write_answer(desk, CHUNK_BYTES);
         }
         let ending = match ending {
+            Ending::Complete if self.answer.is_cut() => payload::Ending::Lost,
             Ending::Complete => payload::Ending::Complete,
             Ending::ClientCancelled => payload::Ending::ClientCancelled,
             Ending::Truncated => payload::Ending::Truncated,

@@ -14,7 +14,7 @@ use ropewalk_engine::redact::{Redactor, TagKey};
 
 use super::event::Keep;
 use super::metadata::MetadataBody;
-use super::scrub::{BodyOf, Scrub, ScrubBody};
+use super::scrub::{BodyOf, Half, Scrub, ScrubBody};
 
 /// Longer than any key; private keys in PEM have 3 KB.
 const OVERLAP_BYTES: usize = 16 << 10;
@@ -71,10 +71,17 @@ impl Scrub for Redacting {
         if of.keep == Keep::Metadata {
             return Some(Box::new(MetadataBody::new(of, encoded)));
         }
+        let plain_bytes_left = match (&encoded, of.half) {
+            (Encoded::Plainly | Encoded::Unknown, Half::Response) => self.limits.decoded_bytes_max,
+            // A decoder has its own bound, and a request that is too large was refused.
+            (Encoded::As(_), _) | (_, Half::Request) => usize::MAX,
+        };
         Some(Box::new(RedactingBody {
             redactor: Arc::clone(&self.redactor),
             key: self.key(of.owner),
             encoded,
+            plain_bytes_left,
+            is_cut: false,
             text: Vec::new(),
             redactions: 0,
         }))
@@ -86,6 +93,9 @@ struct RedactingBody {
     redactor: Arc<Redactor>,
     key: Arc<Key>,
     encoded: Encoded,
+    /// How much more is kept of a body that needs no decoding.
+    plain_bytes_left: usize,
+    is_cut: bool,
     /// Decoded, not searched yet.
     text: Vec<u8>,
     redactions: u32,
@@ -102,7 +112,14 @@ impl RedactingBody {
 
 impl ScrubBody for RedactingBody {
     fn piece(&mut self, piece: &[u8], _: &mut Vec<u8>) {
-        self.encoded.push(piece, &mut self.text);
+        let kept = piece.len().min(self.plain_bytes_left);
+        self.is_cut |= kept < piece.len();
+        self.plain_bytes_left -= kept;
+        self.encoded.push(&piece[..kept], &mut self.text);
+    }
+
+    fn is_cut(&self) -> bool {
+        self.is_cut || self.encoded.is_cut()
     }
 
     fn end(&mut self, out: &mut Vec<u8>) -> u32 {

@@ -42,6 +42,11 @@ pub trait ScrubBody: Send {
     /// Memory is short: appends what can be judged by now, though more may come that would change the judgement.
     fn relieve(&mut self, _out: &mut Vec<u8>) {}
 
+    /// Whether the body had more than is kept of one. What was kept is its beginning.
+    fn is_cut(&self) -> bool {
+        false
+    }
+
     /// What it holds in memory.
     fn held(&self) -> usize {
         0

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::decode::DecodeLimits;
+use ropewalk_engine::redact::{RedactRules, Redactor};
 use ropewalk_proxy::journal::payload::Payload;
 use ropewalk_proxy::journal::{Entry, Settings};
-use ropewalk_proxy::recorder::{Recording, Setup};
-use ropewalk_proxy::tee::{Ending, Event, ExchangeKey};
+use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
+use ropewalk_proxy::tee::{Ending, Event, ExchangeKey, Redacting};
 use ropewalk_store::derived::Links;
-use ropewalk_store::facts::Status;
+use ropewalk_store::facts::{OwnerId, Status};
 use ropewalk_store::store::{ExchangeRow, Half, SearchQuery, Selection, StoreError};
 use ropewalk_store::{Micros, Store};
 
@@ -32,12 +34,16 @@ impl House {
     }
 
     fn with_settings(folder: &Path, settings: Settings) -> Self {
+        Self::with(folder, settings, setup())
+    }
+
+    fn with(folder: &Path, settings: Settings, setup: Setup) -> Self {
         let store = Arc::new(Moody::open(&folder.join("store")).unwrap());
         let files = folder_of(&folder.join("journal"));
         let running = Running::start(Arc::new(files), settings);
         let opened = Arc::clone(&store);
         let open = move || std::future::ready(Ok(Arc::clone(&opened)));
-        let recording = Recording::start(running.journal.clone(), setup(), open).unwrap();
+        let recording = Recording::start(running.journal.clone(), setup, open).unwrap();
         House {
             running,
             recording,
@@ -62,6 +68,8 @@ fn setup() -> Setup {
         prices: Arc::new(BundledPrices),
         settings: ropewalk_engine::Settings::default(),
         spawn_tools: ropewalk_engine::spawn::SpawnTools::default(),
+        rejected_bytes_max: REJECTED_BYTES_MAX,
+        telemetry: None,
     }
 }
 
@@ -406,6 +414,76 @@ fn a_bad_exchange_is_put_aside_and_the_others_are_recorded() {
     assert!(lines.next().unwrap().contains("bad one") && lines.next().unwrap().contains("a doubtful one"));
     let line = ropewalk_wire::exchange::ExchangeLine::parse(rejected.lines().next().unwrap().as_bytes()).unwrap();
     assert_eq!(line.request.body, bad.as_bytes());
+}
+
+#[test]
+fn what_is_put_aside_has_a_bound_and_the_rest_is_counted() {
+    const ROOM: u64 = 2_000;
+    let folder = tempfile::tempdir().unwrap();
+    let bounded = Setup {
+        rejected_bytes_max: ROOM,
+        ..setup()
+    };
+    let house = House::with(folder.path(), patient(), bounded);
+    house
+        .store
+        .bad_lengths
+        .lock()
+        .unwrap()
+        .insert(request(&["bad one"]).len() as u64);
+    for key in 1..=10 {
+        house.send(key, &["bad one"], "one");
+    }
+    house.send(11, &["good"], "one");
+    wait_for(|| rows(&house.store).len() == 1);
+    wait_for(|| house.running.counters().snapshot().rejected == 10);
+    let counted = house.running.counters().snapshot();
+    house.close();
+    let rejected = std::fs::read_to_string(folder.path().join("journal/rejected.jsonl")).unwrap();
+    let kept = rejected.lines().count() as u64;
+    assert!(
+        rejected.len() as u64 <= ROOM && kept > 0,
+        "{kept} lines of {}",
+        rejected.len()
+    );
+    assert_eq!(kept + counted.rejected_not_kept, 10);
+}
+
+#[test]
+fn an_answer_that_is_larger_than_is_kept_is_recorded_as_cut_off() {
+    let folder = tempfile::tempdir().unwrap();
+    let limits = DecodeLimits {
+        decoded_bytes_max: 1_000,
+        ..DecodeLimits::default()
+    };
+    let redactor = Arc::new(Redactor::new(&RedactRules::default()).unwrap());
+    let scrub = Redacting::new(redactor, [7; 32], limits);
+    let store = Arc::new(Moody::open(&folder.path().join("store")).unwrap());
+    let files = Arc::new(folder_of(&folder.path().join("journal")));
+    let running = Running::with_scrub(files, patient(), Box::new(scrub));
+    let opened = Arc::clone(&store);
+    let open = move || std::future::ready(Ok(Arc::clone(&opened)));
+    let recording = Recording::start(running.journal.clone(), setup(), open).unwrap();
+    let house = House {
+        running,
+        recording,
+        store,
+    };
+    let text = "x".repeat(3_000);
+    house.send(1, &["much"], &text);
+    house.send(2, &["little"], "one");
+    let store = house.close();
+    let rows = rows(&store);
+    let of = |id: u128| rows.iter().find(|row| row.id.ends_with(&id.to_string())).unwrap();
+    assert_eq!((of(1).status, of(2).status), (Status::Truncated, Status::Complete));
+    let kept = now(store.body(owner_of(&store), of(1).number, Half::Response))
+        .unwrap()
+        .unwrap();
+    assert_eq!(kept, response(&text).as_bytes()[..1_000]);
+}
+
+fn owner_of(store: &Moody) -> OwnerId {
+    now(store.find_owner("ann")).unwrap().unwrap()
 }
 
 #[test]

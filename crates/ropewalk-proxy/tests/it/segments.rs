@@ -70,6 +70,26 @@ fn records_are_read_in_order_over_segments_and_processes() {
 }
 
 #[test]
+fn starts_to_which_nothing_comes_leave_no_segments_behind() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, mut writer) = open(folder.path(), small());
+    write(&mut writer, 7);
+    drop(writer);
+    let mut first_own = 0;
+    for _ in 0..5 {
+        let (journal, _writer) = open(folder.path(), small());
+        assert!(journal.first_own_segment() > first_own, "a number is never given again");
+        first_own = journal.first_own_segment();
+        assert_eq!(contents(&journal), [7]);
+        assert_eq!(
+            segment_files(folder.path()),
+            2,
+            "the one that says something, and our own"
+        );
+    }
+}
+
+#[test]
 fn a_record_is_found_again_by_its_position() {
     let folder = tempfile::tempdir().unwrap();
     let (journal, mut writer) = open(folder.path(), small());

@@ -116,6 +116,11 @@ impl Postgres {
         })
     }
 
+    /// The version of its schema.
+    pub async fn schema_version(&self) -> Result<u32> {
+        schema::found_version(&mut self.client().await?).await
+    }
+
     async fn client(&self) -> Result<Client> {
         let client = self.pool.get().await.map_err(pool_problem)?;
         let uses = Client::metrics(&client).recycle_count;

@@ -85,6 +85,12 @@ pub(super) async fn check_readable(client: &mut Client) -> Result<()> {
     }
 }
 
+/// The version of a database that can be read.
+pub(super) async fn found_version(client: &mut Client) -> Result<u32> {
+    let transaction = client.transaction().await.map_err(problem)?;
+    Ok(check_version(&transaction, true).await?.unsigned_abs())
+}
+
 /// The database's version, 0 where it has none. A newer one is refused unless it says that this program may go on.
 async fn check_version(transaction: &Transaction<'_>, only_read: bool) -> Result<i32> {
     let is_there: bool = transaction

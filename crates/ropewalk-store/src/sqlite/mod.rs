@@ -61,6 +61,14 @@ const READERS_KEPT: usize = 8;
 /// How long a reader waits for a lock that only a checkpoint or a migration holds.
 const BUSY_MS: u64 = 5_000;
 
+/// The version of SQLite that is built in.
+pub fn engine_version() -> &'static str {
+    rusqlite::version()
+}
+
+/// The version of the schema that this program makes.
+pub const SCHEMA_VERSION: u32 = schema::NEWEST;
+
 #[derive(Debug, Clone)]
 pub struct Options {
     /// Page cache of the writer in KiB.
@@ -127,6 +135,11 @@ impl Sqlite {
             fresh,
             _lock: None,
         })
+    }
+
+    /// The version of its schema.
+    pub async fn schema_version(&self) -> Result<u32> {
+        self.read(|connection, _| schema::version(connection)).await
     }
 
     /// A store that ends with the value.

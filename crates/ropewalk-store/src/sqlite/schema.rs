@@ -14,6 +14,9 @@ const APPLICATION_ID: i32 = 0x726f_7065;
 /// Every version's step, oldest first. Never change one that was released: add another.
 const STEPS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
+/// The newest version that this program knows.
+pub(super) const NEWEST: u32 = STEPS.len() as u32;
+
 /// `key` is the owner's number and the row's own number in one integer (see `keys`): rows of an owner lie together and
 /// are written at the end of the file. What is looked up by hash goes through `hash_run`, whose pages would
 /// otherwise be written all over the place (see `hash_index`). Parts lie in packs (see `packs`); their names are the hashes
@@ -220,7 +223,7 @@ CREATE TABLE retold (
 
 /// Brings a store to the newest version, or refuses one that is newer than this program.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
-    let known = STEPS.len() as u32;
+    let known = NEWEST;
     loop {
         // Immediate: two programs that open an old store migrate it one after the other.
         let transaction = connection
@@ -254,7 +257,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
 
 /// Checks that a store can be read without changing it.
 pub(super) fn check_version(connection: &Connection) -> Result<()> {
-    let known = STEPS.len() as u32;
+    let known = NEWEST;
     let found = version(connection)?;
     if found > known {
         return Err(StoreError::TooNew { found, known });
@@ -262,7 +265,7 @@ pub(super) fn check_version(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-fn version(connection: &Connection) -> Result<u32> {
+pub(super) fn version(connection: &Connection) -> Result<u32> {
     connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
         .map_err(problem)

@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub(crate) mod demo;
+pub(crate) mod doctor;
 pub(crate) mod explain;
 pub(crate) mod export;
 pub(crate) mod fsck;

@@ -3,7 +3,7 @@
 use toml::Table;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-const KEYS: [&str; 42] = [
+const KEYS: [&str; 51] = [
     "data",
     "store",
     "owner",
@@ -41,6 +41,15 @@ const KEYS: [&str; 42] = [
     "limits.drain_s",
     "limits.threads",
     "limits.queue_bytes",
+    "otel",
+    "otel.endpoint",
+    "otel.headers_env",
+    "otel.protocol",
+    "otel.ca_file",
+    "otel.timeout_s",
+    "otel.metrics_every_s",
+    "otel.sampling",
+    "otel.content",
     "identity",
     "identity.claims",
     "identity.claim_window_s",

@@ -4,6 +4,7 @@
 //! because a misspelt key that is ignored is worse than none.
 
 mod keys;
+pub(crate) mod otel;
 mod serving;
 
 use std::ffi::OsString;
@@ -17,6 +18,7 @@ use toml::{Table, Value};
 use crate::cli::Global;
 use crate::failure::{Failure, Kind};
 
+use otel::{Environment, Otel};
 pub(crate) use serving::{DEFAULT_LISTEN, Serving};
 
 /// Whose data it is where nobody says.
@@ -42,6 +44,8 @@ pub(crate) struct Config {
     pub(crate) linking: Settings,
     pub(crate) spawn_tools: SpawnTools,
     pub(crate) serving: Serving,
+    pub(crate) otel: Otel,
+    pub(crate) otel_environment: Environment,
     /// What the command line said.
     global: Global,
 }
@@ -53,6 +57,7 @@ struct Written {
     store: Option<String>,
     owner: Option<String>,
     identity: Identity,
+    otel: Otel,
     #[serde(flatten)]
     serving: Serving,
 }
@@ -89,6 +94,8 @@ impl Config {
             linking,
             spawn_tools: SpawnTools::with(identity.spawn_tools),
             serving: written.serving,
+            otel_environment: Environment::read(&written.otel),
+            otel: written.otel,
             global: global.clone(),
         })
     }
@@ -121,6 +128,8 @@ impl Config {
             linking: Settings::default(),
             spawn_tools: SpawnTools::default(),
             serving: Serving::default(),
+            otel: Otel::default(),
+            otel_environment: Environment::default(),
             ..self.clone()
         }
     }

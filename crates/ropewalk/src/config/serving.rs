@@ -12,6 +12,7 @@ use ropewalk_engine::redact::{RedactRules, Redactor};
 use ropewalk_proxy::forward::{DEFAULT_UPSTREAMS, Fingerprint, Limits, Owners, Settings, UpstreamSettings};
 use ropewalk_proxy::journal;
 use ropewalk_proxy::tee::Keep;
+use ropewalk_wire::provider::is_upstream_name;
 use serde::Deserialize;
 
 use super::DEFAULT_OWNER;
@@ -212,12 +213,10 @@ impl Serving {
             all.insert(name.clone(), (url.clone(), ca_file));
         }
         let settings = all.into_iter().map(|(name, (url, ca_file))| {
-            let known = DEFAULT_UPSTREAMS.iter().any(|(known, _)| *known == name);
-            if !known {
-                let names = DEFAULT_UPSTREAMS.map(|(name, _)| name).join(", ");
+            if !is_upstream_name(&name) {
                 return Err(
-                    Failure::new(Kind::Configuration, format!("no provider is called `{name}`"))
-                        .hint(format!("upstreams are: {names}")),
+                    Failure::new(Kind::Configuration, format!("no upstream can be called `{name}`"))
+                        .hint("a name has lower-case letters, digits, `-` and `_`, begins with a letter, and is short"),
                 );
             }
             let url = upstream_url(&url).ok_or_else(|| {

@@ -9,6 +9,7 @@
 
 mod configuration;
 mod demo;
+mod doctor;
 mod hash;
 mod import;
 mod log;

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -21,10 +22,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Longest answer that is read.
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
-#[derive(Debug, Serialize, Deserialize)]
-struct Said {
-    address: SocketAddr,
-    process: u32,
+/// What the file says.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub(crate) struct Said {
+    pub(crate) address: SocketAddr,
+    pub(crate) process: u32,
 }
 
 /// What a server says of itself while it runs.
@@ -57,11 +59,23 @@ impl Announcement {
 
 /// The address of the server of this data folder, if one answers there.
 pub(crate) async fn running(data_folder: &Path) -> Option<SocketAddr> {
+    let address = announced(data_folder)?.address;
+    health(address).await.map(|_| address)
+}
+
+/// What a server of this data folder said of itself. It may be dead.
+pub(crate) fn announced(data_folder: &Path) -> Option<Said> {
     let text = fs::read_to_string(data_folder.join(FILE_NAME)).ok()?;
-    let said: Said = serde_json::from_str(&text).ok()?;
-    let answer = tokio::time::timeout(PATIENCE, ask(said.address)).await.ok()?.ok()?;
-    // Another program may have taken the port of a server that died.
-    (answer.starts_with("HTTP/1.1 200") && answer.contains("\"journal_bytes\"")).then_some(said.address)
+    serde_json::from_str(&text).ok()
+}
+
+/// How a server says it is. `None` if nobody answers there, or somebody else: another program may have taken the port of one that
+/// died.
+pub(crate) async fn health(address: SocketAddr) -> Option<Value> {
+    let answer = tokio::time::timeout(PATIENCE, ask(address)).await.ok()?.ok()?;
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    let health: Value = serde_json::from_str(body).ok()?;
+    (head.starts_with("HTTP/1.1 200") && health.get("journal_bytes").is_some()).then_some(health)
 }
 
 async fn ask(address: SocketAddr) -> std::io::Result<String> {

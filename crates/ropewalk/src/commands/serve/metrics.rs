@@ -77,7 +77,16 @@ impl Collector for Numbers {
         for (outcome, count) in &recording.by_label.claims {
             ConstCounter::new(*count).encode(claims.encode_family(&[("outcome", *outcome)])?)?;
         }
+        let mut spans = to.encode_descriptor("otel_spans", "spans for a collector", None, MetricType::Counter)?;
+        for (outcome, count) in [("sent", recording.spans_sent), ("lost", recording.spans_lost)] {
+            ConstCounter::new(count).encode(spans.encode_family(&[("outcome", outcome)])?)?;
+        }
         for (name, help, count) in [
+            (
+                "otel_measurements_lost",
+                "messages with measurements that a collector did not take",
+                recording.measures_lost,
+            ),
             (
                 "journal_gap",
                 "exchanges that the journal had no room for",
@@ -92,6 +101,11 @@ impl Collector for Numbers {
                 "rejected",
                 "exchanges that the store would never take",
                 recording.rejected,
+            ),
+            (
+                "rejected_not_kept",
+                "exchanges that the store would never take and that could not be put aside either",
+                recording.rejected_not_kept,
             ),
             (
                 "journal_bad_records",

@@ -1,11 +1,12 @@
 //! `ropewalk serve`: the proxy, its journal, the recorder behind it, and the pages about them.
 //!
 //! [`Server`] is everything that runs; [`run`] starts one and waits for a signal. `local` has the routes that are not forwarded,
-//! `metrics` what they tell, [`found`] how others find a server that runs.
+//! `metrics` what they tell, `telemetry` what others are told, [`found`] how others find a server that runs.
 
 pub(crate) mod found;
 mod local;
 mod metrics;
+mod telemetry;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,10 +17,11 @@ use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::counters::Counters;
 use ropewalk_proxy::forward::{Fingerprint, Forwarding, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
-use ropewalk_proxy::recorder::{Recording, Setup};
+use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
 use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
+use ropewalk_proxy::telemetry::Telemetry;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::any_store::AnyStore;
@@ -32,31 +34,49 @@ use crate::print::out::say;
 use crate::secret;
 use found::Announcement;
 use metrics::Sources;
+use telemetry::Exporter;
 
 /// How long recording may go on after the last stream has ended. What is left then is in the journal.
 const RECORDING_TIME_MAX: Duration = Duration::from_secs(10);
 
 pub(crate) async fn run(context: &Context, arguments: &Serve) -> Result<(), Failure> {
     let server = Server::start(context, arguments).await?;
+    // Before the greeting: who has read it may send one.
+    let signals = Signals::listen()?;
     server.greet();
-    wait_for_the_end(&server, context, arguments).await?;
+    wait_for_the_end(&server, context, arguments, signals).await;
     say("stopping: streams that are under way may end");
     server.stop().await;
     Ok(())
 }
 
+/// What a server is told while it runs.
+struct Signals {
+    stop: Signal,
+    interrupt: Signal,
+    reload: Signal,
+}
+
+impl Signals {
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| signal(kind).map_err(|error| Failure::from_error(Kind::Internal, &error));
+        Ok(Signals {
+            stop: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            reload: listen(SignalKind::hangup())?,
+        })
+    }
+}
+
 /// Until a signal to stop; on the one to reload, tokens and upstreams are read again.
-async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve) -> Result<(), Failure> {
-    let listen = |kind| signal(kind).map_err(|error| Failure::from_error(Kind::Internal, &error));
-    let mut stop = listen(SignalKind::terminate())?;
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut reload = listen(SignalKind::hangup())?;
+async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve, mut signals: Signals) {
     loop {
         tokio::select! {
-            _ = stop.recv() => return Ok(()),
-            _ = interrupt.recv() => return Ok(()),
-            _ = reload.recv() => match context.config.reloaded().and_then(|config| settings(&config, arguments)) {
+            _ = signals.stop.recv() => return,
+            _ = signals.interrupt.recv() => return,
+            _ = signals.reload.recv() => match context.config.reloaded().and_then(|config| settings(&config, arguments)) {
                 Ok(settings) => {
+                    server.exporter.upstreams_are(&settings.upstreams);
                     server.forwarding.reload(settings).await;
                     say("reloaded: tokens and upstreams are those of the configuration now");
                 }
@@ -76,6 +96,7 @@ pub(crate) struct Server {
     tee: Tee,
     worker: JoinHandle<()>,
     recording: Recording,
+    exporter: Exporter,
     address: SocketAddr,
     place: String,
     announcement: Announcement,
@@ -93,9 +114,11 @@ impl Server {
         let (journal, writer) = open_journal(config, &counters)?;
         let (tee, inbox) = tee::channel(config.serving.queue_bytes());
         let scrub = Box::new(redacting(config)?);
-        let worker = Worker::start(inbox, writer, scrub, counters).map_err(|error| internal(&error))?;
+        let worker = Worker::start(inbox, writer, scrub, Arc::clone(&counters)).map_err(|error| internal(&error))?;
         let (opened, store) = watch::channel(None);
-        let recording = start_recording(config, &journal, opened)?;
+        let (exporter, telemetry) = Exporter::start(config, &counters, store.clone())?;
+        exporter.upstreams_are(&settings.upstreams);
+        let recording = start_recording(config, &journal, telemetry, opened)?;
         let changes = listen_for_changes(config, store)?;
         let sources = Arc::new(Sources::new(journal.clone()));
         let local = local::routes(Arc::clone(&sources));
@@ -114,6 +137,7 @@ impl Server {
             tee,
             worker,
             recording,
+            exporter,
             address,
             place: place_name(&config.place),
             announcement: Announcement::make(config.data_folder()?, address)?,
@@ -136,6 +160,9 @@ impl Server {
         say(&format!("for Claude Code: ANTHROPIC_BASE_URL={url} claude"));
         say(&format!("for OpenAI's SDKs and Codex: OPENAI_BASE_URL={url}/v1"));
         say("for any command: ropewalk run -- COMMAND");
+        if let Some(collector) = &self.exporter.place {
+            say(&format!("spans and measurements go to {collector}"));
+        }
     }
 
     /// Accepts no more, lets streams end within their limit, and records what passed.
@@ -147,13 +174,16 @@ impl Server {
             drop(accepting.await);
         }
         let (forwarding, tee, worker, recording) = (self.forwarding, self.tee, self.worker, self.recording);
+        let exporter = self.exporter;
         let stopped = tokio::task::spawn_blocking(move || {
             if let Some(forwarding) = Arc::into_inner(forwarding) {
                 forwarding.stop();
             }
             tee.close();
             let worked = worker.join().is_ok();
-            (worked, recording.finish(RECORDING_TIME_MAX))
+            let recorded = recording.finish(RECORDING_TIME_MAX);
+            exporter.finish();
+            (worked, recorded)
         });
         match stopped.await {
             Ok((true, true)) => {}
@@ -242,12 +272,15 @@ fn listen_for_changes(config: &Config, store: Opened) -> Result<Option<Changes>,
 fn start_recording(
     config: &Config,
     journal: &Journal,
+    telemetry: Option<Telemetry>,
     opened: watch::Sender<Option<Arc<AnyStore>>>,
 ) -> Result<Recording, Failure> {
     let setup = Setup {
         prices: Arc::new(BundledPrices),
         settings: config.linking,
         spawn_tools: config.spawn_tools.clone(),
+        rejected_bytes_max: REJECTED_BYTES_MAX,
+        telemetry,
     };
     let place = config.place.clone();
     let open = move || {

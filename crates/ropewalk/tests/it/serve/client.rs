@@ -105,16 +105,23 @@ impl Client {
         self.post(kind.path(), &[], kind.body(text)).await
     }
 
+    pub(crate) async fn get(&mut self, path: &str) -> Sent<Seen> {
+        self.send(Request::get(path), &[], Bytes::new()).await
+    }
+
     pub(crate) async fn post(&mut self, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Sent<Seen> {
+        let request = Request::post(path).header("content-type", "application/json");
+        self.send(request, headers, body.into()).await
+    }
+
+    async fn send(&mut self, request: http::request::Builder, headers: &[(&str, &str)], body: Bytes) -> Sent<Seen> {
         self.sender.ready().await?;
-        let mut request = Request::post(path)
-            .header("host", self.address.to_string())
-            .header("content-type", "application/json");
+        let mut request = request.header("host", self.address.to_string());
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let started = Instant::now();
-        let answer = self.sender.send_request(request.body(Full::new(body.into()))?).await?;
+        let answer = self.sender.send_request(request.body(Full::new(body))?).await?;
         let first_byte = started.elapsed();
         let (head, mut body) = answer.into_parts();
         let mut seen = Seen {

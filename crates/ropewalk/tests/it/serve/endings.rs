@@ -42,6 +42,27 @@ async fn a_client_that_goes_away_in_a_stream_is_recorded_as_cancelled_with_what_
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_answer_with_more_than_is_kept_passes_whole_and_is_recorded_as_truncated() {
+    const KEPT: usize = 2_000;
+    let upstream = Upstream::start().await;
+    upstream.answer_as(Provider::new());
+    let place = Place::with(&upstream, &format!("[limits]\ndecoded_bytes = {KEPT}\n"));
+    let server = place.serve();
+    for kind in Kind::ALL {
+        let seen = call(server.address, kind, "!long 5000").await;
+        assert!(seen.body.len() > 10 * KEPT, "{kind:?}");
+    }
+    assert!(server.stop().is_recorded());
+    let exchanges = place.exchanges();
+    assert_eq!(exchanges.len(), Kind::ALL.len());
+    for exchange in exchanges {
+        assert_eq!(exchange["status"], "truncated");
+        let id = exchange["id"].as_str().unwrap();
+        assert_eq!(place.store.ok(&["show", id, "--raw", "response"]).len(), KEPT);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_before_the_first_byte_is_recorded_as_cancelled() {
     let upstream = Upstream::start().await;
     upstream.answer_always(Answer::never());

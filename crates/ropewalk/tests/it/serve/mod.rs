@@ -5,14 +5,16 @@
 
 mod bad_clients;
 mod beside;
-mod client;
+pub(crate) mod client;
 mod endings;
 mod frozen;
+mod gateways;
 mod killed;
 mod sdks;
 mod secrets;
 pub(crate) mod server;
 mod stopping;
+mod telemetry;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 

@@ -80,8 +80,8 @@ async fn nothing_is_left(config: &str, prefix: &str) {
             .post(&path, &[("x-api-key", API_KEY), ("x-ropewalk-token", TOKEN)], request)
             .await
     });
-    // What came of an answer is written when a second has passed.
-    wait_until(|| is_below(&place.data().join("journal"), "\"note\":").then_some(()));
+    // The request is written when it is whole; the answer, which is not, waits in memory to be searched.
+    wait_until(|| is_below(&place.data().join("journal"), "to yourself").then_some(()));
     let said = server.said();
     server.kill();
     drop(cut.await);

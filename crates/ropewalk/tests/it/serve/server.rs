@@ -15,7 +15,7 @@ use crate::store::TestStore;
 
 /// For what should have happened at once; a loaded machine takes its time.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
-const POLL: Duration = Duration::from_millis(10);
+pub(crate) const POLL: Duration = Duration::from_millis(10);
 
 /// What the server says when it listens.
 const GREETING: &str = "ropewalk listens on http://";
@@ -26,6 +26,7 @@ const LEFT_IN_JOURNAL: &str = "not everything is in the store yet";
 pub(crate) struct Place {
     pub(crate) store: TestStore,
     arguments: Vec<String>,
+    environment: Vec<(String, String)>,
     /// Where the store is if not in the data folder.
     database: Option<String>,
     config: PathBuf,
@@ -53,6 +54,7 @@ impl Place {
         Place {
             store,
             arguments: Vec::new(),
+            environment: Vec::new(),
             database: None,
             config,
         }
@@ -62,6 +64,12 @@ impl Place {
     pub(crate) fn recording_to(mut self, address: &str) -> Self {
         self.arguments.extend(["--store".to_owned(), address.to_owned()]);
         self.database = Some(address.to_owned());
+        self
+    }
+
+    /// With a variable in its environment, which has nothing else in it.
+    pub(crate) fn knowing(mut self, name: &str, value: &str) -> Self {
+        self.environment.push((name.to_owned(), value.to_owned()));
         self
     }
 
@@ -83,6 +91,7 @@ impl Place {
             .args(["serve", "--listen", "127.0.0.1:0"])
             .args(&self.arguments)
             .env_clear()
+            .envs(self.environment.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
