@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use ropewalk_core::chain;
-use ropewalk_core::hash::sha256;
+use ropewalk_core::hash::{NodeHash, sha256};
 use ropewalk_core::model::{Block, ChainStart, Provider, Request, Response, Role, ToolContent};
 use ropewalk_core::normalise::normalise;
 use ropewalk_core::projections::{Projections, first_user_text};
@@ -202,14 +202,22 @@ pub(crate) fn of_answer(answer: &Response, is_compaction: bool, tools: &SpawnToo
     keys
 }
 
-/// The key of a call that was answered, from the provider's ids. Where the provider names the call beside the answer, both count:
-/// some gateways give the same name to many answers.
-pub fn call_key(provider: Provider, answer: &Response, request_id: Option<&str>) -> Option<Key> {
-    let id = answer.id.as_deref()?;
-    let request_id = request_id
-        .filter(|_| provider == Provider::Anthropic)
-        .unwrap_or_default();
-    Some(id_key(KeyKind::Call, &format!("{id}\0{request_id}")))
+/// The keys of a call that was answered, from the provider's ids. Where the provider names the call beside the answer, both count:
+/// some gateways give the same name to many answers. A log may have the answer's name alone; then an answer of that name at the same
+/// place of the same conversation is the same.
+pub fn call_keys(
+    provider: Provider,
+    answer: &Response,
+    request_id: Option<&str>,
+    output: Option<NodeHash>,
+) -> impl Iterator<Item = Key> {
+    let id = answer.id.as_deref();
+    let names_calls = provider == Provider::Anthropic;
+    let request_id = request_id.filter(|_| names_calls).unwrap_or_default();
+    let named = id.map(|id| id_key(KeyKind::Call, &format!("{id}\0{request_id}")));
+    let placed = id.zip(output).filter(|_| names_calls);
+    let placed = placed.map(|(id, output)| id_key(KeyKind::Call, &format!("{id}\0\0{output}")));
+    named.into_iter().chain(placed)
 }
 
 /// Every projection that there is, as bytes.

@@ -159,10 +159,11 @@ impl Preparer<'_> {
             exchange.answer_chain = answer_chain(read.input_node(), answer);
             let is_compaction = classified.kind == RequestKind::Compaction;
             all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
-            all_keys.extend(keys::call_key(
+            all_keys.extend(keys::call_keys(
                 request.provider,
                 answer,
                 raw.response_header("request-id"),
+                exchange.answer_chain.last().map(|link| link.node),
             ));
             exchange.spawns = spawns(raw, &spawned_at, answer, self.spawn_tools);
             exchange.texts.extend(texts::of_answer(answer));

@@ -114,10 +114,8 @@ impl Codex {
             "session_meta" if self.thread.id.is_none() => self.thread = Thread::read(payload),
             "session_meta" => {}
             "turn_context" => {
-                self.model = payload
-                    .get_str("model")
-                    .map(|model| model.into_owned())
-                    .or(self.model.take())
+                let model = payload.get_str("model").map(|model| model.into_owned());
+                self.model = model.or(self.model.take());
             }
             "response_item" => self.item(number, at, payload, sink),
             "compacted" => self.compacted(payload, sink),
@@ -126,7 +124,7 @@ impl Codex {
                 self.has_usage_records = true;
                 if is_own {
                     let id = payload.get_str("response_id").map(|id| id.into_owned());
-                    return Ok(self.turn(id, payload.get("usage"), at, sink));
+                    return Ok(self.turn(id.as_deref(), payload.get("usage"), at, sink));
                 }
             }
             "event_msg" => return Ok(self.event(payload, at, sink)),
@@ -194,17 +192,17 @@ impl Codex {
         }
     }
 
-    fn turn(&mut self, response: Option<String>, usage: Option<Node<'_>>, at: Micros, sink: &mut dyn Sink) -> Found {
+    fn turn(&mut self, response: Option<&str>, usage: Option<Node<'_>>, at: Micros, sink: &mut dyn Sink) -> Found {
         let answer = std::mem::take(&mut self.answer);
         if answer.items.is_empty() {
             return Found::GoOn;
         }
         self.turns += 1;
         let thread = self.thread.id.clone().unwrap_or_default();
-        let id = response.clone().unwrap_or_else(|| format!("{thread}:{}", self.turns));
+        let id = response.map_or_else(|| format!("{thread}:{}", self.turns), str::to_owned);
         let ended_at = answer.ended_at.unwrap_or(at);
         let asked_at = self.asked_at.unwrap_or(ended_at).min(ended_at);
-        let body = self.body(response.as_deref(), &answer.items, usage);
+        let body = self.body(response, &answer.items, usage);
         sink.found(Logged::Turn(Box::new(LogTurn {
             id: id.clone(),
             provider: Provider::OpenAiResponses,

@@ -13,6 +13,9 @@ pub trait Sink {
 
     /// Something that has no place in a conversation, by its name: an unknown kind of line, a notice.
     fn skipped(&mut self, what: &str);
+
+    /// Nothing that follows stands behind a message that came so far, so that those need not be kept. Numbers go on.
+    fn forget_messages(&mut self) {}
 }
 
 /// Whether to go on.

@@ -13,7 +13,7 @@ use flate2::bufread::MultiGzDecoder;
 pub const LINE_BYTES_MAX: usize = 64 << 20;
 
 /// Endings of files that are looked at in a folder, without that of a compressed file.
-const ENDINGS: [&str; 4] = ["jsonl", "json", "har", "db"];
+const ENDINGS: [&str; 5] = ["jsonl", "json", "har", "db", "zip"];
 
 /// Folders below each other. Logs lie four deep; this bounds a walk that somebody made endless.
 const DEPTH_MAX: usize = 64;

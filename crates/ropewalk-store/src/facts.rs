@@ -450,9 +450,9 @@ impl NewExchange {
         }
     }
 
-    /// The hash of the provider's ids of the call, where they are known.
-    pub fn call(&self) -> Option<[u8; 32]> {
-        let key = self.keys.iter().find(|key| key.kind == KeyKind::Call);
-        key.map(|key| key.hash)
+    /// What the call is known by, where anything is known.
+    pub fn calls(&self) -> impl Iterator<Item = [u8; 32]> + '_ {
+        let keys = self.keys.iter().filter(|key| key.kind == KeyKind::Call);
+        keys.map(|key| key.hash)
     }
 }

@@ -275,7 +275,20 @@ impl<'r, S: Store> Round<'r, S> {
             }
         };
         self.reach(subject, change, before.as_ref()).await?;
+        if is_retold {
+            self.decide_children_again(number).await?;
+        }
         self.newest = self.newest.max(Some(subject.fact.row.at));
+        Ok(())
+    }
+
+    /// Those that went on from an exchange did so from what was told of it then: its session, its time, its answer.
+    async fn decide_children_again(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
+        let needs = HashSet::from([Need::Children(number)]);
+        self.source.fetch(&needs, &mut self.known).await?;
+        for child in self.known.children.get(&number).cloned().unwrap_or_default() {
+            self.decide_again(child).await?;
+        }
         Ok(())
     }
 

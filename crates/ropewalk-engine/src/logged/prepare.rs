@@ -22,7 +22,9 @@ use crate::redact::count_redactions;
 #[derive(Debug)]
 pub struct LogPreparer<'a> {
     preparer: Preparer<'a>,
+    /// Those from `first` on.
     messages: Vec<Option<Told>>,
+    first: u32,
     names: ToolNames,
     /// Messages that have a call or a result of that id; a result may carry the id of a call.
     tool_ids: HashMap<(bool, Box<str>), Vec<MessageNumber>>,
@@ -59,6 +61,7 @@ impl<'a> LogPreparer<'a> {
         LogPreparer {
             preparer,
             messages: Vec::new(),
+            first: 0,
             names: ToolNames::default(),
             tool_ids: HashMap::new(),
         }
@@ -82,7 +85,7 @@ impl<'a> LogPreparer<'a> {
 
     /// Takes the next message. One that cannot be read keeps its number, and so does what stands behind it.
     pub fn message(&mut self, message: &LogMessage) -> Result<MessageNumber, LogError> {
-        let number = MessageNumber(self.messages.len() as u32);
+        let number = MessageNumber(self.first + self.messages.len() as u32);
         let told = self.read(message, number);
         self.messages.push(told.as_ref().ok().cloned());
         told.map(|_| number)
@@ -91,8 +94,9 @@ impl<'a> LogPreparer<'a> {
     fn read(&mut self, message: &LogMessage, number: MessageNumber) -> Result<Told, LogError> {
         let behind = message.behind.map(|behind| self.told(behind)).transpose()?.cloned();
         let text = str::from_utf8(&message.json).map_err(|_| LogError::NoJson)?;
-        let (messages, tool_ids) = (&self.messages, &mut self.tool_ids);
-        let repeats = |said: &Message| is_repetition(said, message.behind, number, messages, tool_ids);
+        let behind_of = |number: MessageNumber| find(&self.messages, self.first, number)?.behind;
+        let tool_ids = &mut self.tool_ids;
+        let repeats = |said: &Message| is_repetition(said, message.behind, number, behind_of, tool_ids);
         let before = behind.as_ref().map(|told| Arc::clone(&told.grown));
         let grown =
             Grown::new(message.provider, before, text, repeats, &mut self.names).map_err(|_| LogError::NoJson)?;
@@ -104,8 +108,16 @@ impl<'a> LogPreparer<'a> {
     }
 
     fn told(&self, number: MessageNumber) -> Result<&Told, LogError> {
-        let told = self.messages.get(number.0 as usize).and_then(Option::as_ref);
-        told.ok_or(LogError::NoMessage)
+        find(&self.messages, self.first, number).ok_or(LogError::NoMessage)
+    }
+
+    /// Lets go of what came so far: nothing that follows stands behind it. Numbers go on.
+    pub fn forget_messages(&mut self) {
+        self.first += self.messages.len() as u32;
+        self.names = ToolNames::default();
+        self.tool_ids.clear();
+        // From the end: each holds the one before it, and none may be the last to do so.
+        while self.messages.pop().is_some() {}
     }
 
     /// The node behind a block of a message.
@@ -138,12 +150,23 @@ impl<'a> LogPreparer<'a> {
     }
 }
 
+impl Drop for LogPreparer<'_> {
+    fn drop(&mut self) {
+        self.forget_messages();
+    }
+}
+
+fn find(messages: &[Option<Told>], first: u32, number: MessageNumber) -> Option<&Told> {
+    let place = number.0.checked_sub(first)?;
+    messages.get(place as usize)?.as_ref()
+}
+
 /// Whether a call or a result in `said` stands in a message before it. Stops at the first repetition, so the ids behind it stay unseen.
 fn is_repetition(
     said: &Message,
     behind: Option<MessageNumber>,
     number: MessageNumber,
-    messages: &[Option<Told>],
+    behind_of: impl Fn(MessageNumber) -> Option<MessageNumber>,
     tool_ids: &mut HashMap<(bool, Box<str>), Vec<MessageNumber>>,
 ) -> bool {
     for block in &said.blocks {
@@ -154,7 +177,7 @@ fn is_repetition(
         };
         let (is_call, Some(id)) = id else { continue };
         let holders = tool_ids.entry((is_call, id)).or_default();
-        if holders.iter().any(|holder| stands_before(*holder, behind, messages)) {
+        if holders.iter().any(|holder| stands_before(*holder, behind, &behind_of)) {
             return true;
         }
         holders.push(number);
@@ -163,14 +186,17 @@ fn is_repetition(
 }
 
 /// Messages are numbered as they come, so the way back from `behind` need not go further than to the one that is looked for.
-fn stands_before(wanted: MessageNumber, behind: Option<MessageNumber>, messages: &[Option<Told>]) -> bool {
+fn stands_before(
+    wanted: MessageNumber,
+    behind: Option<MessageNumber>,
+    behind_of: impl Fn(MessageNumber) -> Option<MessageNumber>,
+) -> bool {
     let mut at = behind;
     while let Some(number) = at.filter(|number| *number >= wanted) {
         if number == wanted {
             return true;
         }
-        let told = messages.get(number.0 as usize).and_then(Option::as_ref);
-        at = told.and_then(|told| told.behind);
+        at = behind_of(number);
     }
     false
 }

@@ -37,6 +37,8 @@ pub(super) struct Tree {
     tails: HashMap<usize, Option<MessageNumber>>,
     /// The message of a user's record, and its first block in it.
     said: HashMap<usize, (MessageNumber, usize)>,
+    /// The answer that was told first for each request.
+    answered: HashMap<Option<MessageNumber>, Box<str>>,
     told_lines: usize,
     next_message: u32,
     pub(super) begun: Option<Micros>,
@@ -62,6 +64,7 @@ impl Tree {
             preserved: HashMap::new(),
             tails: HashMap::new(),
             said: HashMap::new(),
+            answered: HashMap::new(),
             told_lines: 0,
             next_message: 0,
             begun: None,
@@ -377,7 +380,11 @@ impl Tree {
         Some(number)
     }
 
-    fn tell_turn(&self, name: &str, sink: &mut dyn Sink) -> Found {
+    fn tell_turn(&mut self, name: &str, sink: &mut dyn Sink) -> Found {
+        let asked_at = self.parent_of_group(name);
+        let asked = self.tail_of(asked_at);
+        let answered_first = self.answered.entry(asked).or_insert_with(|| name.into());
+        let is_regenerated = **answered_first != *name;
         let places = &self.groups[name].lines;
         let (Some(first), Some(last)) = (places.first(), places.last()) else {
             return Found::GoOn;
@@ -386,10 +393,10 @@ impl Tree {
         let Some(message) = &last.message else {
             return Found::GoOn;
         };
-        let asked_at = self.parent_of_group(name);
-        let asked = self.tail_of(asked_at);
         let began = first.at.or(last.at);
-        let Some(at) = self.asked_at(asked_at).into_iter().chain(began).min() else {
+        // Asked again, the same words were sent later, and the log does not say when.
+        let asked_at = self.asked_at(asked_at).filter(|_| !is_regenerated);
+        let Some(at) = asked_at.into_iter().chain(began).min() else {
             sink.problem(first.number, "the answer has no time".to_owned());
             return Found::GoOn;
         };

@@ -292,7 +292,7 @@ const TELLERS_MAX: i64 = 64;
 
 /// The calls of a batch, each once.
 fn calls(batch: &[NewExchange]) -> Vec<[u8; 32]> {
-    let calls: BTreeSet<[u8; 32]> = batch.iter().filter_map(NewExchange::call).collect();
+    let calls: BTreeSet<[u8; 32]> = batch.iter().flat_map(NewExchange::calls).collect();
     calls.into_iter().collect()
 }
 
@@ -514,11 +514,12 @@ impl Known {
             .copied()
             .filter(|place| self.existing[*place].id == id);
         let place = by_id.or_else(|| {
-            let call = exchange.call()?;
-            let mut tellers = self.by_call.get(&call)?.iter().copied();
-            tellers.find(|place| {
-                let existing = &self.existing[*place];
-                existing.is_of_call(call) && exchange.telling().is_same_call(existing.telling())
+            exchange.calls().find_map(|call| {
+                let mut tellers = self.by_call.get(&call)?.iter().copied();
+                tellers.find(|place| {
+                    let existing = &self.existing[*place];
+                    existing.is_of_call(call) && exchange.telling().is_same_call(existing.telling())
+                })
             })
         })?;
         self.touched = Some(place);

@@ -225,15 +225,16 @@ impl Recorder<'_> {
                 return Ok(Some(existing));
             }
         }
-        let Some(call) = exchange.call() else { return Ok(None) };
         let kind = Kind::Key(KeyKind::Call.code());
-        for number in self.session.find(self.owner, kind, &call)? {
-            let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
-            let found = self.existing(number)?.filter(|(_, keys, _)| is_it(keys));
-            if let Some((_, _, existing)) = found
-                && exchange.telling().is_same_call(existing.telling())
-            {
-                return Ok(Some(existing));
+        for call in exchange.calls() {
+            for number in self.session.find(self.owner, kind, &call)? {
+                let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
+                let found = self.existing(number)?.filter(|(_, keys, _)| is_it(keys));
+                if let Some((_, _, existing)) = found
+                    && exchange.telling().is_same_call(existing.telling())
+                {
+                    return Ok(Some(existing));
+                }
             }
         }
         Ok(None)

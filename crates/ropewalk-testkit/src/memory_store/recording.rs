@@ -107,14 +107,16 @@ impl Owned {
     fn find_existing<'s>(&'s self, exchange: &NewExchange, staged: &'s Staged) -> Option<&'s Stored> {
         let older = self.exchanges.values();
         let older = older.filter(|stored| !staged.exchanges.contains_key(&stored.row.number));
-        let mut all = older.chain(staged.exchanges.values());
-        let call = |stored: &Stored| stored.row.keys.iter().find(|key| key.kind == KeyKind::Call).copied();
+        let all = older.chain(staged.exchanges.values());
+        let is_of_call = |stored: &Stored, hash| {
+            let mut keys = stored.row.keys.iter();
+            keys.any(|key| key.kind == KeyKind::Call && key.hash == hash)
+        };
         let same_id = all.clone().find(|stored| stored.row.id == exchange.id);
         same_id.or_else(|| {
-            let hash = exchange.call()?;
-            all.find(|stored| {
-                let is_of_call = call(stored).is_some_and(|key| key.hash == hash);
-                is_of_call && exchange.telling().is_same_call(stored.row.telling())
+            exchange.calls().find_map(|hash| {
+                let mut all = all.clone();
+                all.find(|stored| is_of_call(stored, hash) && exchange.telling().is_same_call(stored.row.telling()))
             })
         })
     }

@@ -102,7 +102,7 @@ impl Tree {
 
     fn agent(&mut self, root: &Path, parent: &Session, agent: &str, prompt: &str) {
         let mut session = self.begin(&parent.folder, Some((&parent.id, agent)));
-        self.user(&mut session, json!(prompt), None);
+        self.user(&mut session, &json!(prompt), None);
         for _ in 0..3 + self.dice.roll(20) {
             self.call(&mut session, false);
         }
@@ -131,9 +131,9 @@ impl Tree {
         let text = self.text.prose(length);
         let at = self.now();
         session.lines.push(json!({"type":"queue-operation","operation":"enqueue","timestamp":at,"sessionId":session.id,"content":text}).to_string());
-        self.user(session, json!(text), None);
+        self.user(session, &json!(text), None);
         let attachment = json!({"type":"skill_listing","content":self.text.prose(600)});
-        self.record(session, "attachment", json!({"attachment":attachment}));
+        self.record(session, "attachment", &json!({"attachment":attachment}));
     }
 
     /// One call of the model, with the result of its tool. The agent and its prompt, if it started one.
@@ -166,7 +166,7 @@ impl Tree {
                 "model": "claude-opus-4-8", "id": message, "type": "message", "role": "assistant", "content": [block],
                 "stop_reason": "tool_use", "stop_sequence": null, "usage": usage,
             });
-            self.record(session, "assistant", json!({"message":message,"requestId":request}));
+            self.record(session, "assistant", &json!({"message":message,"requestId":request}));
         }
         let size = match self.dice.roll(10) {
             0..6 => 200 + self.dice.roll(2_000),
@@ -176,19 +176,19 @@ impl Tree {
         let output = self.text.code(size as usize);
         let block = json!([{"tool_use_id":tool,"type":"tool_result","content":output}]);
         let result = json!({"type":"text","file":{"filePath":path,"content":output,"numLines":100,"startLine":1,"totalLines":100}});
-        self.user(session, block, Some(result));
+        self.user(session, &block, Some(result));
         spawns.then(|| (self.name("a"), prompt))
     }
 
-    fn user(&mut self, session: &mut Session, content: Value, result: Option<Value>) {
+    fn user(&mut self, session: &mut Session, content: &Value, result: Option<Value>) {
         let mut members = json!({"message":{"role":"user","content":content}});
         if let Some(result) = result {
             members["toolUseResult"] = result;
         }
-        self.record(session, "user", members);
+        self.record(session, "user", &members);
     }
 
-    fn record(&mut self, session: &mut Session, kind: &str, members: Value) {
+    fn record(&mut self, session: &mut Session, kind: &str, members: &Value) {
         let uuid = self.uuid();
         let mut line = json!({
             "parentUuid": session.parent, "isSidechain": session.agent.is_some(), "userType": "external", "cwd": "/home/dev/project",

@@ -170,6 +170,11 @@ fn sums(conversation: &ConversationView) -> String {
         sums.push(counted(conversation.agents, "agent", "agents"));
     }
     let tokens = &conversation.tokens;
+    // Exports of chat services say nothing of it.
+    if tokens.sent() + tokens.output_tokens == 0 {
+        sums.push("usage not known".to_owned());
+        return sums.join(" · ");
+    }
     sums.push(format!(
         "{} tokens in, {} out",
         short(tokens.sent()),

@@ -12,6 +12,7 @@ mod demo;
 mod doctor;
 mod hash;
 mod import;
+mod import_exports;
 mod log;
 mod logs;
 mod serve;

@@ -35,11 +35,15 @@ impl Job {
         self.path.as_os_str() == "-"
     }
 
-    /// The session that a log's file is of, by its name: its own, or that of the folder of its agents.
+    /// Whether it is a log of a session, by its name, which ends with it, or by the folder of the session's agents.
     pub(super) fn is_of_session(&self, session: &str) -> bool {
-        let stem = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
-        let own = stem.is_some_and(|name| name.contains(session));
-        own || self.path.iter().any(|folder| folder == session)
+        let name = self.path.file_name().map(|name| name.to_string_lossy().into_owned());
+        let stem = name.as_deref().and_then(|name| name.split('.').next());
+        let is_own = stem.is_some_and(|stem| {
+            let before = stem.strip_suffix(session);
+            before.is_some_and(|before| before.is_empty() || before.ends_with('-'))
+        });
+        is_own || self.path.iter().any(|folder| folder == session)
     }
 }
 
@@ -66,7 +70,7 @@ pub(super) fn find(arguments: &Import, summary: &mut Summary) -> Result<Vec<Job>
     }
     match jobs.is_empty() && summary.skipped == 0 {
         true => Err(Failure::new(Kind::NotFound, "no log is there").hint(
-            "in a folder, files are looked at that end in .jsonl, .json, .har or .db, or in these and .gz or .zst",
+            "in a folder, files are looked at that end in .jsonl, .json, .har, .zip or .db, or in these and .gz or .zst",
         )),
         false => Ok(jobs),
     }
@@ -93,7 +97,7 @@ pub(super) fn job(path: &Path, is_named: bool, format: ImportFormat, summary: &m
             is_named,
             format,
             size: metadata.len(),
-            modified: modified(&metadata),
+            modified: modified(&metadata).max(log_modified(path)),
         }),
         Err(error) => {
             summary.problem(&path.display().to_string(), 0, cannot_read(&error));
@@ -120,6 +124,13 @@ pub(super) fn modified(metadata: &fs::Metadata) -> i64 {
         .mtime()
         .saturating_mul(1_000_000_000)
         .saturating_add(metadata.mtime_nsec())
+}
+
+/// When the log beside a database was changed: what it has is not in the database yet.
+fn log_modified(path: &Path) -> i64 {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).map_or(i64::MIN, |metadata| modified(&metadata))
 }
 
 pub(super) fn cannot_read(error: &std::io::Error) -> String {

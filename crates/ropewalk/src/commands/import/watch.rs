@@ -1,5 +1,6 @@
 //! Following files that grow.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, mpsc as std_mpsc};
 use std::time::Duration;
@@ -8,11 +9,12 @@ use notify::{EventKind, RecursiveMode, Watcher as _};
 use ropewalk_import::source;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::time::MissedTickBehavior;
 
 use super::intake::Intake;
 use super::summary::Summary;
 use super::worker::{CHUNKS_WAITING, Shared};
-use super::{files, follower};
+use super::{Job, files, follower};
 use crate::cli::Import;
 use crate::failure::{Failure, Kind};
 use crate::print::out::say;
@@ -22,6 +24,10 @@ const CHANGES_WAITING: usize = 1_024;
 
 /// After a change, others are waited for this long: a client writes a turn in several lines.
 const GATHER: Duration = Duration::from_millis(100);
+
+/// How often all files are looked at beside that. Nothing tells of what is put into a new folder before it is watched, of a queue that was
+/// full, or of a file system without notifications.
+const LOOK_AGAIN: Duration = Duration::from_secs(2);
 
 /// What is to be followed, from before the files are read for the first time, so that nothing between is missed.
 pub(super) struct Watch {
@@ -98,13 +104,21 @@ pub(super) async fn follow(
         std::thread::spawn(move || follower::run(&shared, format, &changes, &to))
     };
     // What was added while the rest was still being read.
-    let found = files::find(arguments, &mut Summary::new())?;
+    let mut seen = Seen::default();
+    let found = seen.look(arguments);
     for job in intake.changed(found).await? {
         tell(&changed, job.path);
     }
+    let mut look_again = tokio::time::interval(LOOK_AGAIN);
+    look_again.set_missed_tick_behavior(MissedTickBehavior::Delay);
     say("following; end with Ctrl-C");
     loop {
         tokio::select! {
+            _ = look_again.tick() => {
+                for job in seen.look(arguments) {
+                    tell(&changed, job.path);
+                }
+            }
             Some(path) = watch.changes.recv() => {
                 tokio::time::sleep(GATHER).await;
                 let mut paths = vec![path];
@@ -135,6 +149,21 @@ pub(super) async fn follow(
     }
     drop(follower.join());
     intake.settle().await
+}
+
+/// Files as they were last looked at.
+#[derive(Debug, Default)]
+struct Seen(HashMap<PathBuf, (u64, i64)>);
+
+impl Seen {
+    /// Those that are new or other than before.
+    fn look(&mut self, arguments: &Import) -> Vec<Job> {
+        // What cannot be read was told when the files were read first.
+        let found = files::find(arguments, &mut Summary::new()).unwrap_or_default();
+        let mut is_other =
+            |job: &Job| self.0.insert(job.path.clone(), (job.size, job.modified)) != Some((job.size, job.modified));
+        found.into_iter().filter(|job| is_other(job)).collect()
+    }
 }
 
 /// Where the follower is behind by so many files, this one is found by the next change, or by the next import.

@@ -10,7 +10,7 @@ use ropewalk_engine::redact::{Redactor, TagKey};
 use ropewalk_engine::spawn::SpawnTools;
 use ropewalk_engine::{Prepared, Preparer, RawExchange};
 use ropewalk_import::source::{self, LINE_BYTES_MAX, Lines, Next};
-use ropewalk_import::{Format, Found, LineReader, Reader, Sink, WholeReader};
+use ropewalk_import::{Format, Found, LineReader, Reader, Sink, WholeReader, beside_conversations};
 use ropewalk_store::log::{ImportedFile, RecordRow};
 use tokio::sync::mpsc;
 
@@ -200,7 +200,15 @@ impl<'r> Reading<'r> {
         }
         let mut line = Vec::new();
         loop {
-            match lines.next(&mut line)? {
+            let next = match lines.next(&mut line) {
+                Ok(next) => next,
+                // What came before it stays.
+                Err(error) => {
+                    self.problem(lines.number() + 1, broken(&error, lines.is_compressed));
+                    break;
+                }
+            };
+            match next {
                 Next::Line => {
                     if self.line(lines.number(), &line, &mut *reader) == Found::Stop {
                         return Ok(Found::Stop);
@@ -237,7 +245,10 @@ impl<'r> Reading<'r> {
         lines: &mut Lines,
         first: &mut Vec<(u64, Vec<u8>)>,
     ) -> io::Result<Option<Reader>> {
-        let mut format = job.format;
+        let is_file = !job.is_standard_input();
+        let mut format = job
+            .format
+            .or_else(|| is_file.then(|| Format::of_document(&job.path)).flatten());
         let mut line = Vec::new();
         while format.is_none() && first.len() < LINES_TRIED {
             let next = lines.next(&mut line)?;
@@ -247,15 +258,19 @@ impl<'r> Reading<'r> {
             if line.trim_ascii().is_empty() {
                 continue;
             }
-            format = Format::of_line(&line).or_else(|| Format::of_start(&line));
+            format = Format::of_line(&line);
             first.push((lines.number(), std::mem::take(&mut line)));
             if next == Next::Half {
                 break;
             }
         }
-        let reader = format.and_then(|format| format.reader(&job.path, &job.name));
-        match (format, &reader) {
-            (Some(format), None) => self.problem(0, format!("{} cannot be imported yet", format.name())),
+        let reader = format.map(|format| format.reader(&job.path, &job.name));
+        let beside = job
+            .path
+            .file_name()
+            .and_then(|name| beside_conversations(name.to_str()?));
+        match (format, beside) {
+            (None, Some(what)) => self.skipped(what),
             (None, _) if first.is_empty() => self.skipped("an empty file"),
             (None, _) if job.is_named || job.path.extension().is_some_and(|ending| ending != "json") => {
                 self.problem(first[0].0, "no format that is known; the file is left out".to_owned());
@@ -369,6 +384,10 @@ impl Sink for Reading<'_> {
 
     fn skipped(&mut self, what: &str) {
         *self.chunk.passed_over.entry(what.to_owned()).or_default() += 1;
+    }
+
+    fn forget_messages(&mut self) {
+        self.log.forget_messages();
     }
 }
 

@@ -36,13 +36,13 @@ impl Session {
         }
     }
 
-    pub(crate) fn from_second(mut self, second: u32) -> Self {
+    pub(crate) fn at_second(mut self, second: u32) -> Self {
         self.second = second;
         self
     }
 
     pub(crate) fn user(&mut self, text: &str) -> &mut Self {
-        self.record("user", json!({"message": {"role": "user", "content": text}}))
+        self.record("user", &json!({"message": {"role": "user", "content": text}}))
     }
 
     /// An answer of one line for each block.
@@ -55,7 +55,7 @@ impl Session {
             });
             self.record(
                 "assistant",
-                json!({"message": message, "requestId": format!("req_{name}")}),
+                &json!({"message": message, "requestId": format!("req_{name}")}),
             );
         }
         self
@@ -67,18 +67,18 @@ impl Session {
 
     pub(crate) fn result(&mut self, call: &str, text: &str) -> &mut Self {
         let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
-        self.record("user", json!({"message": {"role": "user", "content": [block]}}))
+        self.record("user", &json!({"message": {"role": "user", "content": [block]}}))
     }
 
     /// A record behind the last one.
-    pub(crate) fn record(&mut self, kind: &str, members: Value) -> &mut Self {
+    pub(crate) fn record(&mut self, kind: &str, members: &Value) -> &mut Self {
         self.records += 1;
         self.second += 1;
         let owner = self.agent.as_deref().unwrap_or(&self.id);
         let uuid = format!("{owner}-{}", self.records);
         let mut line = json!({
             "type": kind, "uuid": uuid, "parentUuid": self.last, "sessionId": self.id, "isSidechain": self.agent.is_some(),
-            "timestamp": format!("2026-03-01T10:{:02}:{:02}.000Z", self.second / 60, self.second % 60), "cwd": "/home/ann/rope",
+            "timestamp": time(self.second), "cwd": "/home/ann/rope",
         });
         if let Some(agent) = &self.agent {
             line["agentId"] = json!(agent);
@@ -117,14 +117,28 @@ impl Session {
     }
 }
 
+fn time(second: u32) -> String {
+    format!(
+        "2026-03-01T{:02}:{:02}:{:02}.000Z",
+        10 + second / 3_600,
+        second / 60 % 60,
+        second % 60
+    )
+}
+
 /// A call of a tool.
-pub(crate) fn call(id: &str, name: &str, input: Value) -> Value {
+pub(crate) fn call(id: &str, name: &str, input: &Value) -> Value {
     json!({"type": "tool_use", "id": id, "name": name, "input": input})
 }
 
 /// Two turns with a tool between.
 pub(crate) fn talk(id: &str) -> Session {
-    let mut session = Session::new(id);
+    talk_at(id, 0)
+}
+
+/// The same at another time.
+pub(crate) fn talk_at(id: &str, second: u32) -> Session {
+    let mut session = Session::new(id).at_second(second);
     session
         .user("How long is the rope in the cellar?")
         .answer(
@@ -132,7 +146,11 @@ pub(crate) fn talk(id: &str) -> Session {
             &[
                 json!({"type": "thinking", "thinking": "I have to look.", "signature": "x"}),
                 json!({"type": "text", "text": "I will look."}),
-                call(&format!("toolu_{id}"), "Read", json!({"file_path": "/cellar/rope.txt"})),
+                call(
+                    &format!("toolu_{id}"),
+                    "Read",
+                    &json!({"file_path": "/cellar/rope.txt"}),
+                ),
             ],
         )
         .result(&format!("toolu_{id}"), "a rope of a quarter mile")

@@ -7,7 +7,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use super::claude::{Session, talk};
+use super::claude::{Session, talk, talk_at};
 use super::{count, exchanges};
 use crate::serve::server::{Place, signal, wait_until};
 use crate::store::TestStore;
@@ -75,16 +75,16 @@ fn a_file_that_grows_is_followed_through_truncation_rotation_and_a_restart() {
     let rows = wait_for(&store, 3);
     assert_eq!(rows[2]["parent_exchange_id"], rows[1]["id"]);
     // A new file, in a folder that was not there.
-    let other = talk("other").from_second(1_000);
+    let other = talk_at("other", 1_000);
     let other_path = other.save(&projects.join("new"));
     wait_for(&store, 5);
     // Shorter, then longer than before with something else.
     fs::write(&path, "").unwrap();
-    fs::write(&path, talk("t").from_second(2_000).text()).unwrap();
+    fs::write(&path, talk_at("t", 2_000).text()).unwrap();
     wait_for(&store, 7);
     // Another file under the same name.
     fs::rename(&other_path, other_path.with_extension("old")).unwrap();
-    talk("u").from_second(2_500).save(&projects.join("aside"));
+    talk_at("u", 2_500).save(&projects.join("aside"));
     fs::rename(projects.join("aside/-home-ann-rope/u.jsonl"), &other_path).unwrap();
     wait_for(&store, 9);
     following.stop();
@@ -151,7 +151,7 @@ fn a_server_that_holds_the_store_records_what_is_imported() {
             .says(&format!("long_{number}"), &format!("answer {number}"));
     }
     session.save(&projects);
-    talk("s").save(&projects);
+    talk_at("s", 2_000).save(&projects);
     let direct = TestStore::new();
     direct.import(&projects);
     let server = place.serve();

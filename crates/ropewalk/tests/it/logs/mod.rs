@@ -11,7 +11,7 @@ use ropewalk_testkit::postgres::PrivatePostgres;
 use serde_json::{Value, json};
 
 use crate::store::TestStore;
-use claude::{Session, call, talk};
+use claude::{Session, call, talk, talk_at};
 
 fn count(summary: &Value, name: &str) -> u64 {
     summary[name].as_u64().unwrap()
@@ -58,7 +58,7 @@ fn results_of_parallel_calls_are_all_in_the_next_request() {
     let mut session = Session::new("s");
     session
         .user("Compare both.")
-        .answer("1", &[call("t1", "Read", json!({})), call("t2", "Read", json!({}))]);
+        .answer("1", &[call("t1", "Read", &json!({})), call("t2", "Read", &json!({}))]);
     session.behind(Some("s-2")).result("t1", "the first file");
     session.behind(Some("s-3")).result("t2", "the second file");
     session.says("2", "They are different.");
@@ -81,7 +81,7 @@ fn a_fork_copies_lines_and_adds_no_call() {
     let opening = json!({"type": "queue-operation", "operation": "enqueue", "sessionId": "fork", "timestamp": "2026-03-01T11:00:00Z"});
     fork.lines.insert(0, json!({"type": "attachment", "uuid": "f0", "parentUuid": null, "sessionId": "fork", "timestamp": "2026-03-01T11:00:00Z"}));
     fork.lines.insert(0, opening);
-    let mut fork = fork.from_second(4_000 % 3_600);
+    let mut fork = fork.at_second(4_000 % 3_600);
     fork.user("And in the attic?").says("fork_3", "None.");
     let mut lists = Vec::new();
     for order in [[&original, &fork], [&fork, &original]] {
@@ -110,11 +110,15 @@ fn subagents_hang_on_the_call_that_started_them() {
     let prompt = "Look into every corner of the cellar and report what lies there.";
     session.user("Ask somebody.").answer(
         "1",
-        &[call("t1", "Agent", json!({"subagent_type": "scout", "prompt": prompt}))],
+        &[call(
+            "t1",
+            "Agent",
+            &json!({"subagent_type": "scout", "prompt": prompt}),
+        )],
     );
     let mut agent = session.agent("a1");
     agent.user(prompt).says("agent_1", "A rope lies there.");
-    let mut session = session.from_second(10);
+    let mut session = session.at_second(10);
     session.result("t1", "A rope lies there.").says("2", "There is a rope.");
     let store = TestStore::new();
     let folder = store.folder();
@@ -142,7 +146,7 @@ fn old_logs_with_inline_sidechains_have_the_same_agents() {
     let mut session = Session::new("s");
     session.user("Ask somebody.").answer(
         "1",
-        &[call("t1", "Task", json!({"subagent_type": "scout", "prompt": prompt}))],
+        &[call("t1", "Task", &json!({"subagent_type": "scout", "prompt": prompt}))],
     );
     let spawned = session.lines.last().unwrap()["uuid"].as_str().unwrap().to_owned();
     session.behind(None).user(prompt).says("agent_1", "A rope lies there.");
@@ -218,7 +222,7 @@ fn a_failed_calls_notice_is_no_call_and_no_message() {
     let mut session = Session::new("s");
     session.user("Hello?");
     let notice = json!({"id": "x", "model": "<synthetic>", "role": "assistant", "content": [{"type": "text", "text": "API Error: 500"}]});
-    session.record("assistant", json!({"isApiErrorMessage": true, "message": notice}));
+    session.record("assistant", &json!({"isApiErrorMessage": true, "message": notice}));
     session.says("1", "Hello.");
     let store = TestStore::new();
     let summary = store.import(&session.save(&store.folder()));
@@ -233,7 +237,7 @@ fn both_stores_hold_the_same() {
     let url = server.fresh_database().unwrap();
     let folder = TestStore::new();
     talk("s").save(&folder.folder());
-    talk("t").from_second(100).save(&folder.folder());
+    talk_at("t", 100).save(&folder.folder());
     let projects = folder.folder().join("-home-ann-rope");
     folder.import(&projects);
     let projects = projects.to_str().unwrap();
