@@ -22,6 +22,9 @@ pub const BRANCHES_MAX: usize = 100_000;
 /// Longest id of an exchange, in bytes.
 pub const ID_MAX: usize = 512;
 
+/// Words of one search that are looked for; the rest is left out.
+pub(crate) const QUERY_WORDS_MAX: usize = 32;
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]

@@ -20,13 +20,16 @@ use super::{query, sql, unsigned};
 use crate::codec::Unpacker;
 use crate::facts::{ExchangeNumber, OwnerId, SearchText};
 use crate::packed::{source_code, source_of};
-use crate::store::{Hit, Result, SearchLag, SearchQuery};
+use crate::store::{Hit, QUERY_WORDS_MAX, Result, SearchLag, SearchQuery};
 
 /// A longer text is indexed in fragments: a tsvector holds 1 MiB, and words may be counted in several forms each.
 const FRAGMENT_MAX: usize = 128 * 1024;
 
 /// Texts indexed in one transaction, so that a long queue neither holds locks nor memory for long.
 const TEXTS_MAX: i64 = 512;
+
+/// Bytes of one query; the rest is left out.
+const QUERY_BYTES_MAX: usize = 4 << 10;
 
 /// How a snippet looks: a few words around the match, which stands between U+0002 and U+0003.
 const HEADLINE: &str =
@@ -131,6 +134,14 @@ fn sanitised(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace('\0', " "))
 }
 
+/// As much of a query as is answered: PostgreSQL takes a minute to show where two thousand words stand.
+fn first_words(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().take(QUERY_WORDS_MAX).collect();
+    let mut words = words.join(" ");
+    words.truncate(words.floor_char_boundary(QUERY_BYTES_MAX));
+    words
+}
+
 /// A text in pieces that can be indexed, none empty.
 fn fragments(mut text: &str) -> Vec<&str> {
     let mut fragments = Vec::new();
@@ -231,7 +242,7 @@ fn text_of(part: Option<i64>, text: Option<String>, parts: &Parts) -> Result<Str
 }
 
 pub(super) async fn search(client: &Client, owner: OwnerId, asked: &SearchQuery) -> Result<Vec<Hit>> {
-    let words = sanitised(&asked.text);
+    let words = first_words(&sanitised(&asked.text));
     let source = asked.source.map(source_code);
     let since = asked.since.map(|at| at.0);
     let model = asked.model.as_deref().map(escape);

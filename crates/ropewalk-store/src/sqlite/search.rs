@@ -16,7 +16,7 @@ use crate::sqlite::keys::{key, keys_of};
 use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::problem;
 use crate::sqlite::record::Recorder;
-use crate::store::{Hit, PAGE_MAX, Result, SearchLag, SearchQuery, StoreError};
+use crate::store::{Hit, PAGE_MAX, QUERY_WORDS_MAX, Result, SearchLag, SearchQuery, StoreError};
 
 /// Characters around a match.
 const SNIPPET_BEFORE: usize = 60;
@@ -24,9 +24,6 @@ const SNIPPET_AFTER: usize = 100;
 
 /// Longest string that is kept beside the parts; damaged lengths must not ask for all memory.
 const STRING_BYTES_MAX: usize = 1 << 30;
-
-/// Words of one query; the rest is left out.
-const WORDS_MAX: usize = 32;
 
 /// Remembers what an exchange says, to be indexed soon.
 pub(super) fn queue<'t>(
@@ -243,7 +240,7 @@ fn phrases(query: &str) -> Vec<String> {
             phrases.extend(words.into_iter().map(str::to_owned));
         }
     }
-    phrases.truncate(WORDS_MAX);
+    phrases.truncate(QUERY_WORDS_MAX);
     phrases
 }
 
