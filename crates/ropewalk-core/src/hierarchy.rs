@@ -13,7 +13,7 @@ use std::collections::HashMap;
 
 use jiff::Timestamp;
 
-pub use tools::{Extracted, Part, ToolCall, ToolMessage, ToolOutput, extract, tool_summary};
+pub use tools::{Extracted, Part, ToolCall, ToolMessage, ToolOutput, extract, tool_argument, tool_summary};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum MessageKind {

@@ -4,8 +4,8 @@
 //! them; [`logged`] is one as a client's log has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
-//! becomes of it), then [`view`] (how all of it is read) and [`project`] (what a newer
-//! program makes of it).
+//! becomes of it), then [`view`] (how all of it is read), [`records`] (whether what logs told is still whole) and [`project`] (what
+//! a newer program makes of it).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
 //! that came; no credential reaches the facts outside the bodies.
@@ -22,6 +22,7 @@ pub mod raw;
 mod recipe;
 pub mod record;
 mod recorders;
+pub mod records;
 pub mod redact;
 pub mod spawn;
 mod texts;

@@ -111,6 +111,8 @@ pub enum Records {
         after: Option<String>,
         limit: usize,
     },
+    /// Those of these (session, uuid) that there are, in no order, as many as a page holds.
+    Named(Vec<(String, String)>),
     /// In the order of (session, uuid), behind `after`.
     All {
         after: Option<(String, String)>,

@@ -233,16 +233,24 @@ pub(crate) enum By {
     Agent,
 }
 
-/// Write exchanges so that importing them gives the same store
+/// Write exchanges so that importing them gives the same store, or one path to be read elsewhere
+///
+/// `exchanges` is everything that was recorded. The other formats write what was said up to one node: of a conversation the active
+/// path, of an exchange the way to its answer. `claude-code` is a session file that `claude --resume` goes on from; `markdown` and
+/// `html` are for people. What the rules of redaction find today is taken out, also if it was recorded before they were made.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk export > everything.exchanges.jsonl
-  ropewalk export 3f2a81c0 > one-conversation.exchanges.jsonl")]
+  ropewalk export 3f2a81c0 > one-conversation.exchanges.jsonl
+  ropewalk export --format html 3f2a81c0 > talk.html
+  ropewalk export --format markdown 3f2a81c0~2 > before-it-went-wrong.md
+  ropewalk export --format claude-code 3f2a81c0~2 > ~/.claude/projects/-home-me-site/$(uuidgen).jsonl")]
 pub(crate) struct Export {
-    /// Conversations and exchanges; everything without one
+    /// Conversations and exchanges; everything without one. Exactly one for the formats that are read elsewhere
     #[arg(value_name = "REF")]
     pub(crate) references: Vec<String>,
 
+    /// How to write it
     #[arg(long, value_enum, default_value_t = ExportFormat::Exchanges)]
     pub(crate) format: ExportFormat,
 }
@@ -317,10 +325,20 @@ pub(crate) struct Log {
 #[command(after_help = "Examples:
   ropewalk show 3f2a81c0                        the messages of a conversation
   ropewalk show 3f2a81c0~1                      the turn before its last
+  ropewalk show 3f2a81c0 --tree                 all messages below those they follow, tools and subagents
+  ropewalk show --tree --json SESSION           the same as /api/v1/sessions/SESSION/messages
   ropewalk show cc-task-0002 --raw response     the recorded bytes, nothing else")]
 pub(crate) struct Show {
     #[arg(value_name = "REF")]
     pub(crate) reference: String,
+
+    /// Every message below the one it follows: branches, tool operations, subagents. REF may also be a client's session id
+    #[arg(long, conflicts_with = "raw")]
+    pub(crate) tree: bool,
+
+    /// With --tree: name each message by its uuid
+    #[arg(long, requires = "tree")]
+    pub(crate) ids: bool,
 
     /// Write the recorded bytes to stdout
     #[arg(long, value_enum, value_name = "HALF")]
@@ -406,10 +424,21 @@ pub(crate) struct Rebuild {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk fsck
-  ropewalk fsck --read-data                     also rehash every part and join every body")]
+  ropewalk fsck --read-data                     also rehash every part and join every body
+  ropewalk fsck --repair --dry-run              what a repair would do
+  ropewalk fsck --repair                        and do it: only records of logs change, never an exchange")]
 pub(crate) struct Fsck {
+    /// Also rehash every part and join every body
     #[arg(long)]
     pub(crate) read_data: bool,
+
+    /// Put the tree of messages right: from the logs where they still are, else from what is recorded
+    #[arg(long)]
+    pub(crate) repair: bool,
+
+    /// With --repair: say what would be done, and do nothing
+    #[arg(long, requires = "repair")]
+    pub(crate) dry_run: bool,
 }
 
 /// Check the set-up and say what to do

@@ -75,11 +75,6 @@ impl Failure {
         &self.message
     }
 
-    /// Something that the contract names and that is not built.
-    pub(crate) fn not_yet(what: &str) -> Self {
-        Failure::new(Kind::Usage, format!("{what} is not built yet"))
-    }
-
     /// Writes the error to stderr and gives its exit code.
     #[expect(clippy::print_stderr, reason = "this is the one place where errors reach people")]
     pub(crate) fn report(&self, as_json: bool) -> ExitCode {

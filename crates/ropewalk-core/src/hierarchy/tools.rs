@@ -58,7 +58,12 @@ impl Part {
         if let Some(text) = content.as_str() {
             return vec![Part::Text(text.into_owned())];
         }
-        let part = |block: Node<'_>| match &*block.get_str("type")? {
+        content.items().filter_map(Part::from_json_block).collect()
+    }
+
+    /// One block; `None` for what is neither text nor a call.
+    pub fn from_json_block(block: Node<'_>) -> Option<Part> {
+        match &*block.get_str("type")? {
             "text" => block.get_str("text").map(|text| Part::Text(text.into_owned())),
             "tool_use" => Some(Part::Call(ToolCall {
                 id: block.get_str("id").map(|id| id.into_owned()),
@@ -67,8 +72,7 @@ impl Part {
                 json: to_compact_js(block),
             })),
             _ => None,
-        };
-        content.items().filter_map(part).collect()
+        }
     }
 
     /// Parts of a recorded answer. A stream has no order of members, so the block is written as the
@@ -202,6 +206,35 @@ pub fn tool_summary(name: &str, input: &str) -> String {
     let arguments = doc.as_ref().map(Doc::root);
     let known = arguments.and_then(|arguments| known_summary(name, arguments));
     known.unwrap_or_else(|| format!("🔧 Using tool: {name}"))
+}
+
+/// Arguments that tell most about a call, the best first.
+const TELLING_ARGUMENTS: [&str; 10] = [
+    "file_path",
+    "notebook_path",
+    "path",
+    "pattern",
+    "command",
+    "query",
+    "url",
+    "description",
+    "prompt",
+    "message",
+];
+
+/// The argument that tells most about a call, whatever the tool: its only text, else by name.
+pub fn tool_argument(input: &str) -> Option<String> {
+    let doc = Doc::parse_str(input).ok()?;
+    let root = doc.root();
+    // A search in a folder is told by what it looks for.
+    let pattern = root.get_str("pattern");
+    let named = || TELLING_ARGUMENTS.iter().find_map(|name| root.get_str(name));
+    let only = || {
+        let mut members = root.members();
+        let first = members.next()?.1.as_str()?;
+        members.next().is_none().then_some(first)
+    };
+    pattern.or_else(named).or_else(only).map(|text| text.into_owned())
 }
 
 fn known_summary(name: &str, arguments: Node<'_>) -> Option<String> {

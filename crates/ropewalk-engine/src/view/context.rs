@@ -5,16 +5,13 @@
 
 use std::collections::HashMap;
 
-use bytes::Bytes;
 use ropewalk_core::model::{Block, Request};
 use ropewalk_store::Store;
 use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
-use ropewalk_store::store::{ExchangeRow, Half, PAGE_MAX};
-use ropewalk_wire::read_request;
+use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use serde::Serialize;
 
-use crate::detail::Kept;
 use crate::view::{Result, View, utc};
 
 /// Characters of a token, roughly: providers do not say how many tokens a prompt alone has.
@@ -92,9 +89,10 @@ impl<S: Store> View<'_, S> {
         if !what.iter().any(|(.., is_changed)| *is_changed) {
             return Ok(());
         }
-        let (Some(old), Some(new)) = (self.request(before).await?, self.request(now).await?) else {
+        let (Some(old), Some(new)) = (self.read_request(before).await?, self.read_request(now).await?) else {
             return Ok(());
         };
+        let (old, new) = (old.request, new.request);
         for (what, kind, _) in what.into_iter().filter(|(.., is_changed)| *is_changed) {
             let missing = |from: &Request, of: &Request| match what {
                 Context::Tools => names_missing(from, of),
@@ -114,15 +112,6 @@ impl<S: Store> View<'_, S> {
             });
         }
         Ok(())
-    }
-
-    async fn request(&self, row: &ExchangeRow) -> Result<Option<Request>> {
-        let body = self.store.body(self.owner, row.number, Half::Request).await?;
-        let provider = Kept::of(row).provider(row);
-        let read = provider
-            .zip(body)
-            .and_then(|(provider, body)| read_request(provider, &Bytes::from(body), None).ok());
-        Ok(read.map(|read| read.request))
     }
 }
 

@@ -76,7 +76,7 @@ pub struct LinkOfExchange {
 }
 
 /// Tokens as the provider counted them; `None` where it did not say.
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct UsageView {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,

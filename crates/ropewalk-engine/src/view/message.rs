@@ -9,13 +9,13 @@ use std::collections::{HashMap, HashSet};
 use bytes::Bytes;
 use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
-use ropewalk_core::model::{Block, Message, Role};
+use ropewalk_core::model::{Block, Message, Response, Role};
 use ropewalk_store::Store;
 use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, Half};
-use ropewalk_wire::read_request;
 use ropewalk_wire::response::decode_response;
+use ropewalk_wire::{RequestBody, read_request};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -23,7 +23,7 @@ use crate::detail::Kept;
 use crate::link::decision::{BranchKind, Linked, Method, Place};
 use crate::view::directory::{Conversation, Directory};
 use crate::view::exchange::UsageView;
-use crate::view::{Result, View, digest, usd, utc, uuid_text};
+use crate::view::{Result, View, derived_uuid, usd, utc, uuid_text};
 
 mod content;
 
@@ -179,30 +179,27 @@ impl<S: Store> View<'_, S> {
     async fn add_messages(&self, steps: &[Step], messages: &mut Vec<MessageView>) -> Result<()> {
         let Some(last) = steps.last() else { return Ok(()) };
         for placed in self.decode(&last.row).await? {
-            let step = match (placed.is_answer, placed.message.role) {
-                (true, _) => Some(last),
-                (false, Role::Assistant) => {
-                    let before = |step: &&Step| step.row.depth as usize <= placed.first_step;
-                    steps.iter().rev().find(before)
-                }
-                (false, _) => {
-                    let brought = steps.iter().find(|step| step.row.depth as usize > placed.first_step);
-                    brought.or(Some(last))
-                }
-            };
-            messages.push(message_view(&placed, step));
+            messages.push(message_view(&placed, brought_by(&placed, steps)));
         }
         Ok(())
     }
 
+    /// The messages of a path and the exchange that brought each, for `transcript`.
+    pub(super) async fn said_on(&self, path: &[Linked]) -> Result<Vec<(Message, Option<ExchangeRow>)>> {
+        let mut said = Vec::new();
+        for stretch in stretches(path) {
+            let steps = self.steps(stretch, None).await?;
+            let Some(last) = steps.last() else { continue };
+            for placed in self.decode(&last.row).await? {
+                let row = brought_by(&placed, &steps).map(|step| step.row.clone());
+                said.push((placed.message, row));
+            }
+        }
+        Ok(said)
+    }
+
     async fn decode(&self, row: &ExchangeRow) -> Result<Vec<Placed>> {
-        let detail = Kept::of(row);
-        let Some(provider) = detail.provider(row) else {
-            return Ok(Vec::new());
-        };
-        let body = self.store.body(self.owner, row.number, Half::Request).await?;
-        let body = Bytes::from(body.unwrap_or_default());
-        let Ok(read) = read_request(provider, &body, None) else {
+        let Some(read) = self.read_request(row).await? else {
             return Ok(Vec::new());
         };
         let mut placed = Vec::new();
@@ -217,40 +214,81 @@ impl<S: Store> View<'_, S> {
             });
             done = last;
         }
-        if let Some(body) = self.store.body(self.owner, row.number, Half::Response).await? {
-            let content_type = detail.response_headers.get("content-type").map(|value| &**value);
-            let answer = decode_response(provider, row.http_status.unwrap_or(200), content_type, &body);
-            if answer.error.is_none() && !answer.blocks.is_empty() {
-                let message = Message {
-                    role: Role::Assistant,
-                    is_string: false,
-                    blocks: answer.blocks,
-                    extra: None,
-                };
-                let mut nodes = Vec::new();
-                chain::extend(read.input_node(), &message, &mut nodes);
-                placed.push(Placed {
-                    message,
-                    first_step: done,
-                    node: nodes.last().copied(),
-                    is_answer: true,
-                });
-            }
+        if let Some(answer) = self.read_answer(row).await? {
+            let message = answer_message(answer);
+            let mut nodes = Vec::new();
+            chain::extend(read.input_node(), &message, &mut nodes);
+            placed.push(Placed {
+                message,
+                first_step: done,
+                node: nodes.last().copied(),
+                is_answer: true,
+            });
         }
         Ok(placed)
+    }
+
+    /// A recorded request; `None` for one that cannot be read.
+    pub(super) async fn read_request(&self, row: &ExchangeRow) -> Result<Option<RequestBody>> {
+        let Some(provider) = Kept::of(row).provider(row) else {
+            return Ok(None);
+        };
+        let body = self.store.body(self.owner, row.number, Half::Request).await?;
+        Ok(read_request(provider, &Bytes::from(body.unwrap_or_default()), None).ok())
+    }
+
+    /// A recorded answer; `None` where nothing was said.
+    pub(crate) async fn read_answer(&self, row: &ExchangeRow) -> Result<Option<Response>> {
+        let detail = Kept::of(row);
+        let Some(provider) = detail.provider(row) else {
+            return Ok(None);
+        };
+        let Some(body) = self.store.body(self.owner, row.number, Half::Response).await? else {
+            return Ok(None);
+        };
+        let content_type = detail.response_headers.get("content-type").map(|value| &**value);
+        let answer = decode_response(provider, row.http_status.unwrap_or(200), content_type, &body);
+        Ok(Some(answer).filter(|answer| answer.error.is_none() && !answer.blocks.is_empty()))
+    }
+}
+
+/// An answer as the next request repeats it.
+pub(crate) fn answer_message(answer: Response) -> Message {
+    Message {
+        role: Role::Assistant,
+        is_string: false,
+        blocks: answer.blocks,
+        extra: None,
+    }
+}
+
+/// The exchange that a message came with first: as its answer, or in its request.
+fn brought_by<'s>(placed: &Placed, steps: &'s [Step]) -> Option<&'s Step> {
+    let last = steps.last();
+    match (placed.is_answer, placed.message.role) {
+        (true, _) => last,
+        (false, Role::Assistant) => {
+            let before = |step: &&Step| step.row.depth as usize <= placed.first_step;
+            steps.iter().rev().find(before)
+        }
+        (false, _) => {
+            let brought = steps.iter().find(|step| step.row.depth as usize > placed.first_step);
+            brought.or(last)
+        }
+    }
+}
+
+/// Whether an exchange does not replay what came before it, and does not mean to.
+pub(super) fn starts_over(link: &Linked) -> bool {
+    match link.decision.method {
+        Method::Summary | Method::CompactedSession | Method::Session | Method::New => true,
+        _ => link.decision.place == Place::Beside(BranchKind::Compact),
     }
 }
 
 /// Cuts a path where an exchange does not replay what came before it.
 fn stretches(path: &[Linked]) -> impl Iterator<Item = &[Linked]> {
-    path.chunk_by(|_, next| {
-        let decision = &next.decision;
-        let starts_over = match decision.method {
-            Method::Summary | Method::CompactedSession | Method::Session | Method::Reference | Method::New => true,
-            _ => decision.place == Place::Beside(BranchKind::Compact),
-        };
-        !starts_over
-    })
+    path.chunk_by(|_, next| !starts_over(next) && next.decision.method != Method::Reference)
 }
 
 fn message_view(placed: &Placed, step: Option<&Step>) -> MessageView {
@@ -306,12 +344,7 @@ fn number(messages: &mut [MessageView], conversation: &str) {
     for (place, message) in messages.iter_mut().enumerate() {
         let place = place.to_string();
         let node = message.node.map(|node| node.to_string());
-        let hash = digest(&["v1:message", conversation, node.as_deref().unwrap_or(&place)]);
-        let mut id = [0; 16];
-        id.copy_from_slice(&hash[..16]);
-        id[6] = id[6] & 0x0f | 0x80;
-        id[8] = id[8] & 0x3f | 0x80;
-        message.uuid = uuid_text(&id);
+        message.uuid = derived_uuid(&["v1:message", conversation, node.as_deref().unwrap_or(&place)]);
         message.conversation_id = Some(conversation.to_owned());
         message.parent_uuid = parent.replace(message.uuid.clone());
         if matches!(message.kind, "user" | "assistant") {

@@ -2,7 +2,7 @@
 //!
 //! Read models over any store: no printing, no clock, and never the whole store in memory. [`View`] is one owner's data.
 //! [`exchange`] has the row of `log --exchanges`, [`conversation`] that of `log`, [`agent`] the tree, [`message`] the active
-//! path, [`context`] what changed around them, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
+//! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
 //! them, [`mod@line`] the exchange format. `directory` keeps what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
@@ -19,6 +19,8 @@ pub mod message;
 mod path;
 mod reason;
 pub mod reference;
+pub mod session;
+pub mod transcript;
 
 use jiff::Timestamp;
 use ropewalk_store::derived::{Conversations, Links};
@@ -38,6 +40,7 @@ pub use explain::Explanation;
 pub(crate) use line::recorded;
 pub use message::MessageView;
 pub use reference::Target;
+pub use session::{SessionMessage, SessionMessages, SessionTree};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {
@@ -176,6 +179,16 @@ pub fn uuid_text(id: &[u8; 16]) -> String {
         &digits[20..],
     ];
     groups.join("-")
+}
+
+/// A UUID (version 8) made of other names, the same wherever it is made.
+pub fn derived_uuid(fields: &[&str]) -> String {
+    let hash = digest(fields);
+    let mut id = [0; 16];
+    id.copy_from_slice(&hash[..16]);
+    id[6] = id[6] & 0x0f | 0x80;
+    id[8] = id[8] & 0x3f | 0x80;
+    uuid_text(&id)
 }
 
 /// A name made of others, the same wherever it is made.

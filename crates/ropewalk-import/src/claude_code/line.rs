@@ -102,7 +102,11 @@ impl Line {
         let at = at.transpose().map_err(|_| LineError::Time)?;
         let is_synthetic = |message: &Message| message.model.as_deref() == Some("<synthetic>");
         let message = root.get("message").filter(|message| message.is_object());
-        let message = message.map(|message| read_message(message, text("requestId")));
+        let mut message = message.map(|message| read_message(message, text("requestId")));
+        if let Some(message) = &mut message {
+            // Some exports name the model beside the message.
+            message.model = message.model.take().or_else(|| text("model"));
+        }
         Ok(Read::Line(Box::new(Line {
             number,
             kind: known,

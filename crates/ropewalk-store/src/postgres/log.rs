@@ -83,6 +83,12 @@ async fn save_files(client: &impl GenericClient, owner: OwnerId, files: &[Import
 pub(super) async fn records(client: &Client, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
     let page = |limit: usize| limit.min(PAGE_MAX) as i64;
     let rows = match which {
+        Records::Named(names) => {
+            let names = names.iter().take(PAGE_MAX);
+            let (sessions, uuids): (Vec<_>, Vec<_>) =
+                names.map(|(session, uuid)| (escape(session), escape(uuid))).unzip();
+            query(client, sql::RECORDS_NAMED, &[&owner.0, &sessions, &uuids]).await?
+        }
         Records::OfSession { session, after, limit } => {
             let (session, after) = (escape(&session), after.unwrap_or_default());
             let after = escape(&after);

@@ -64,6 +64,7 @@ fn save_record(connection: &Connection, owner: OwnerId, record: &RecordRow) -> R
 
 pub(super) fn records(connection: &Connection, owner: OwnerId, which: &Records) -> Result<Vec<RecordRow>> {
     let (select, session, uuid, limit) = match which {
+        Records::Named(names) => return named(connection, owner, names),
         Records::OfSession { session, after, limit } => (
             "SELECT session, uuid, record FROM record WHERE owner_id = ?1 AND session = ?2 AND uuid > ?3 \
              ORDER BY uuid LIMIT ?4",
@@ -93,6 +94,19 @@ pub(super) fn records(connection: &Connection, owner: OwnerId, which: &Records) 
             row.get(1).map_err(problem)?,
             &bytes,
         )?);
+    }
+    Ok(records)
+}
+
+fn named(connection: &Connection, owner: OwnerId, names: &[(String, String)]) -> Result<Vec<RecordRow>> {
+    let select = "SELECT record FROM record WHERE owner_id = ?1 AND session = ?2 AND uuid = ?3";
+    let mut records = Vec::new();
+    for (session, uuid) in names.iter().take(PAGE_MAX) {
+        let mut statement = connection.prepare_cached(select).map_err(problem)?;
+        let found = statement.query_row(params![owner.0, session, uuid], |row| row.get::<_, Vec<u8>>(0));
+        if let Some(bytes) = found.optional().map_err(problem)? {
+            records.push(read_record(session.clone(), uuid.clone(), &bytes)?);
+        }
     }
     Ok(records)
 }

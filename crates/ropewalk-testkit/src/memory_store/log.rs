@@ -34,6 +34,10 @@ impl Log {
                 .map(|(_, record)| record.clone())
                 .take((*limit).min(PAGE_MAX))
                 .collect(),
+            Records::Named(names) => {
+                let found = names.iter().filter_map(|name| self.records.get(name).cloned());
+                found.take(PAGE_MAX).collect()
+            }
             Records::All { after, limit } => all
                 .filter(|(name, _)| after.as_ref().is_none_or(|after| *name > after))
                 .map(|(_, record)| record.clone())

@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
 use super::sent::{SentFile, SentLogged};
-use super::{Answer, Became, Linked, Rebuilt, Request, Sent, files_read, socket_path};
+use super::{Answer, Became, Linked, Rebuilt, Repaired, Request, Sent, files_read, repair_session, socket_path};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -144,6 +144,29 @@ impl<'w> Changer<'w> {
                 let owner = owner.map(str::to_owned);
                 match ask(server, &Request::FilesRead { owner, paths }).await? {
                     Answer::Files(files) => Ok(files.into_iter().filter_map(SentFile::read).collect()),
+                    _ => Err(misunderstood()),
+                }
+            }
+        }
+    }
+
+    /// Puts the records of a session right, as far as they and the recorded answers tell how.
+    pub(crate) async fn repair_session(
+        &mut self,
+        owner: &str,
+        session: &str,
+        is_from_log: bool,
+    ) -> Result<Vec<Repaired>, Failure> {
+        match self {
+            Changer::Own(recorders) => repair_session(recorders.store(), owner, session, is_from_log).await,
+            Changer::Server(server) => {
+                let request = Request::RepairSession {
+                    owner: owner.to_owned(),
+                    session: session.to_owned(),
+                    is_from_log,
+                };
+                match ask(server, &request).await? {
+                    Answer::Repaired(repaired) => Ok(repaired),
                     _ => Err(misunderstood()),
                 }
             }

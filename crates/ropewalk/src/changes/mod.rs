@@ -10,6 +10,8 @@ pub(crate) mod server;
 
 use std::path::{Path, PathBuf};
 
+use ropewalk_engine::records::Repair;
+use ropewalk_engine::view::View;
 use ropewalk_engine::{Progress, Recorders};
 use ropewalk_store::log::ImportedFile;
 use ropewalk_store::store::{Outcome, Recorded};
@@ -66,6 +68,11 @@ enum Request {
         owner: String,
         files: Vec<SentFile>,
     },
+    RepairSession {
+        owner: String,
+        session: String,
+        is_from_log: bool,
+    },
 }
 
 /// An exchange and where it was found.
@@ -90,10 +97,44 @@ enum Answer {
         problems: Vec<(u64, String)>,
     },
     Files(Vec<SentFile>),
+    Repaired(Vec<Repaired>),
     Done,
     Failed {
         message: String,
     },
+}
+
+/// What was put right: the rule, the record, what was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Repaired {
+    pub(crate) rule: String,
+    pub(crate) uuid: String,
+    pub(crate) what: String,
+}
+
+impl From<Repair> for Repaired {
+    fn from(repair: Repair) -> Self {
+        Repaired {
+            rule: repair.rule.name().to_owned(),
+            uuid: repair.uuid,
+            what: repair.what,
+        }
+    }
+}
+
+/// Puts the records of a session right.
+async fn repair_session(
+    store: &AnyStore,
+    owner: &str,
+    session: &str,
+    is_from_log: bool,
+) -> Result<Vec<Repaired>, Failure> {
+    let Some(id) = store.find_owner(owner).await? else {
+        return Ok(Vec::new());
+    };
+    let view = View::new(store, id, owner);
+    let repairs = view.repair_records(session, is_from_log, false).await?;
+    Ok(repairs.into_iter().map(Repaired::from).collect())
 }
 
 /// How linking went.

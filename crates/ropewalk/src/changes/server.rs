@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::sent::{SentFile, SentLogged};
-use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, socket_path};
+use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path};
 use crate::any_store::AnyStore;
 use crate::failure::{Failure, Kind};
 
@@ -188,6 +188,11 @@ async fn change<'r>(
             recorders.of(&owner).await?.save_log(changes).await?;
             Answer::Done
         }
+        Request::RepairSession {
+            owner,
+            session,
+            is_from_log,
+        } => Answer::Repaired(repair_session(recorders.store(), &owner, &session, is_from_log).await?),
         Request::Record { owner, exchanges } => {
             let batch: Result<Vec<RawExchange>, Failure> = exchanges.into_iter().map(read).collect();
             let recorded = recorders.of(&owner).await?.record(&batch?).await?;

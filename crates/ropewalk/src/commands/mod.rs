@@ -15,6 +15,7 @@ pub(crate) mod search;
 mod selected;
 pub(crate) mod serve;
 pub(crate) mod show;
+mod show_tree;
 pub(crate) mod stats;
 pub(crate) mod tree;
 

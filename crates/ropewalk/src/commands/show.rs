@@ -7,6 +7,7 @@ use ropewalk_store::Store as _;
 use ropewalk_store::store::{ExchangeRow, Half};
 
 use super::log::exchange_line;
+use super::show_tree;
 use crate::any_store::AnyStore;
 use crate::cli::{RawHalf, Show};
 use crate::context::Context;
@@ -22,6 +23,10 @@ pub(crate) async fn run(context: &Context, arguments: &Show) -> Result<(), Failu
     if let Some(half) = arguments.raw {
         let row = view.resolve_exchange(&arguments.reference).await?;
         raw(&view, &row, half, &mut out).await?;
+        return out.finish();
+    }
+    if arguments.tree {
+        show_tree::run(context, &view, arguments, &mut out).await?;
         return out.finish();
     }
     match view.resolve(&arguments.reference).await? {

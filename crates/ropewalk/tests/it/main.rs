@@ -7,9 +7,12 @@
     reason = "the functions around the tests may fail and talk as tests do"
 )]
 
+mod claude_log;
 mod configuration;
 mod demo;
 mod doctor;
+mod exports;
+mod fsck;
 mod hash;
 mod import;
 mod import_exports;
@@ -18,6 +21,7 @@ mod logs;
 mod serve;
 mod show;
 mod store;
+mod tree;
 
 use std::process::{Command, Output};
 

@@ -11,6 +11,9 @@ statements! {
         ON CONFLICT (owner_id, session, uuid) DO UPDATE SET record = excluded.record";
     RECORDS_OF_SESSION = "SELECT session, uuid, record FROM record WHERE owner_id = $1 AND session = $2 AND uuid > $3 \
         ORDER BY uuid LIMIT $4";
+    RECORDS_NAMED = "SELECT found.* FROM unnest($2::text[], $3::text[]) AS asked (session, uuid) CROSS JOIN LATERAL (\
+        SELECT session, uuid, record FROM record WHERE owner_id = $1 AND session = asked.session AND uuid = asked.uuid \
+        LIMIT 1) AS found";
     ALL_RECORDS = "SELECT session, uuid, record FROM record WHERE owner_id = $1 AND (session, uuid) > ($2, $3) \
         ORDER BY session, uuid LIMIT $4";
     SAVE_FILES = "INSERT INTO imported_file (owner_id, path, size, modified, tail, position, problems) SELECT $1, new.* \

@@ -11,8 +11,11 @@ mod summary;
 mod watch;
 mod worker;
 
+use std::path::PathBuf;
+
+use crate::any_store::AnyStore;
 use crate::changes::client::{Changer, Way};
-use crate::cli::Import;
+use crate::cli::{Import, ImportFormat};
 use crate::config::DEFAULT_OWNER;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -44,6 +47,35 @@ pub(crate) async fn run(context: &Context, arguments: &Import) -> Result<(), Fai
         }
         None => summary.report(context),
     }
+}
+
+/// Reads the logs of a session again and puts what they say in the place of its records, at once. `false` where none of these files is
+/// a log of it.
+pub(crate) async fn read_again(
+    context: &Context,
+    store: &AnyStore,
+    owner: &str,
+    session: &str,
+    files: Vec<PathBuf>,
+) -> Result<bool, Failure> {
+    let arguments = Import {
+        paths: files,
+        format: ImportFormat::Auto,
+        watch: false,
+        replace: Some(session.to_owned()),
+    };
+    let shared = Shared::new(context, &arguments, owner.to_owned(), true)?;
+    let changer = Changer::Own(context.recorders(store));
+    let mut intake = Intake::new(context, changer, &arguments, owner.to_owned());
+    let Ok(found) = files::find(&arguments, &mut intake.summary) else {
+        return Ok(false);
+    };
+    let jobs = intake.changed(found).await?;
+    let progress = Progress::new(&jobs);
+    intake.read(&shared, jobs, &progress).await?;
+    progress.finish();
+    intake.finish().await?;
+    Ok(true)
 }
 
 /// Whose the logs are; exchanges may say it themselves.

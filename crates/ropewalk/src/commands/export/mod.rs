@@ -1,4 +1,9 @@
-//! `ropewalk export`: exchanges as they were recorded, one line each.
+//! `ropewalk export`: exchanges as they were recorded, one line each, or one path for another program or for people.
+
+mod claude_code;
+mod html;
+mod markdown;
+mod reading;
 
 use ropewalk_engine::view::{Target, View};
 use ropewalk_store::store::ExchangeRow;
@@ -11,8 +16,11 @@ use crate::failure::Failure;
 use crate::print::out::Out;
 
 pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Failure> {
-    if arguments.format != ExportFormat::Exchanges {
-        return Err(Failure::not_yet("exporting this format").hint("`--format exchanges` is there"));
+    match arguments.format {
+        ExportFormat::Exchanges => {}
+        ExportFormat::ClaudeCode => return reading::write(context, &arguments.references, claude_code::WRITTEN).await,
+        ExportFormat::Markdown => return reading::write(context, &arguments.references, markdown::WRITTEN).await,
+        ExportFormat::Html => return reading::write(context, &arguments.references, html::WRITTEN).await,
     }
     let store = context.read().await?;
     let mut out = Out::new();
