@@ -13,6 +13,8 @@ pub(super) enum Reply {
     /// Status 529: try again.
     Overloaded,
     Says(Said),
+    /// Goes on until the client goes away.
+    SaysOn(Said),
 }
 
 #[derive(Debug)]
@@ -48,6 +50,10 @@ pub(super) fn find(newest: &str) -> Option<Found> {
 
 const fn says(text: &'static str) -> Reply {
     Reply::Says(Said { text, calls: &[] })
+}
+
+const fn says_on(text: &'static str) -> Reply {
+    Reply::SaysOn(Said { text, calls: &[] })
 }
 
 const fn calls(text: &'static str, calls: &'static [(&'static str, &'static str)]) -> Reply {
@@ -222,7 +228,7 @@ const LINES: [Line; 31] = [
     ),
     line(
         "Explain parse_date line by line",
-        &[says(
+        &[says_on(
             "Line 1 takes the text by reference, so that nothing is copied. Line 2 splits it at the first dash; what stands before \
              it must be the year, four digits, no sign. Line 3 splits the rest again, because a month and a day are left. Line 4 \
              turns the digits into numbers and gives up at the first that is none. Line 5 asks for the length of the month, which \

@@ -86,7 +86,7 @@ async fn serve(socket: TcpStream, asked: Arc<Asked>, pace: Duration) {
 
 async fn answer(request: Request<Incoming>, asked: &Asked, pace: Duration) -> Response<Events> {
     if request.method() == Method::HEAD {
-        return respond(StatusCode::OK, "text/plain", Vec::new(), Duration::ZERO);
+        return response(StatusCode::OK, "text/plain", mpsc::channel(1).1);
     }
     let api = Api::of(request.uri().path());
     let body = match request.into_body().collect().await {
@@ -97,24 +97,43 @@ async fn answer(request: Request<Incoming>, asked: &Asked, pace: Duration) -> Re
     let (Some(api), Some(line)) = (api, find(&newest_text(&asks))) else {
         let text =
             r#"{"type":"error","error":{"type":"not_found_error","message":"the script has no answer to this"}}"#;
-        return respond(StatusCode::NOT_FOUND, JSON, vec![text.to_owned()], Duration::ZERO);
+        return respond(StatusCode::NOT_FOUND, text.to_owned());
     };
     let nth = asked.again(line.asked);
     match line.reply(nth) {
         Reply::Overloaded => {
             let status = StatusCode::from_u16(529).unwrap_or(StatusCode::SERVICE_UNAVAILABLE);
-            respond(status, JSON, vec![overloaded()], Duration::ZERO)
+            respond(status, overloaded())
         }
-        Reply::Says(said) => match api.render(&asks, line.number, nth, said, body.len()) {
-            Rendered::Whole(text) => respond(StatusCode::OK, JSON, vec![text], Duration::ZERO),
-            Rendered::Streamed(events) => respond(StatusCode::OK, "text/event-stream", events, pace),
-        },
+        reply @ (Reply::Says(said) | Reply::SaysOn(said)) => {
+            match api.render(&asks, line.number, nth, said, body.len()) {
+                Rendered::Whole(text) => respond(StatusCode::OK, text),
+                Rendered::Streamed(events) => {
+                    let then = match reply {
+                        Reply::SaysOn(_) => Then::WaitForTheClient,
+                        _ => Then::End,
+                    };
+                    stream(events, pace, then)
+                }
+            }
+        }
     }
 }
 
 const JSON: &str = "application/json";
 
-fn respond(status: StatusCode, kind: &'static str, events: Vec<String>, pace: Duration) -> Response<Events> {
+/// What comes behind the events of a stream.
+#[derive(Debug, PartialEq, Eq)]
+enum Then {
+    End,
+    /// The last event never comes: the client goes away before.
+    WaitForTheClient,
+}
+
+fn stream(mut events: Vec<String>, pace: Duration, then: Then) -> Response<Events> {
+    if then == Then::WaitForTheClient {
+        events.pop();
+    }
     let (to, events_from) = mpsc::channel(EVENTS_WAITING_MAX);
     tokio::spawn(async move {
         for event in events {
@@ -123,8 +142,22 @@ fn respond(status: StatusCode, kind: &'static str, events: Vec<String>, pace: Du
             }
             tokio::time::sleep(pace).await;
         }
+        if then == Then::WaitForTheClient {
+            to.closed().await;
+        }
     });
-    let mut response = Response::new(Events(events_from));
+    response(StatusCode::OK, "text/event-stream", events_from)
+}
+
+fn respond(status: StatusCode, text: String) -> Response<Events> {
+    let (to, events_from) = mpsc::channel(1);
+    // There is room for one.
+    let _ = to.try_send(Bytes::from(text));
+    response(status, JSON, events_from)
+}
+
+fn response(status: StatusCode, kind: &'static str, events: mpsc::Receiver<Bytes>) -> Response<Events> {
+    let mut response = Response::new(Events(events));
     *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(kind));
