@@ -22,6 +22,10 @@ pub const BRANCHES_MAX: usize = 100_000;
 /// Longest id of an exchange, in bytes.
 pub const ID_MAX: usize = 512;
 
+/// Tellers of one call that are looked at. There are two where a log was copied while the call passed; a provider that
+/// gives all its answers one id has thousands.
+pub(crate) const TELLERS_MAX: usize = 64;
+
 /// Words of one search that are looked for; the rest is left out.
 pub(crate) const QUERY_WORDS_MAX: usize = 32;
 

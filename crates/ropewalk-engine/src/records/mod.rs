@@ -1,8 +1,8 @@
 //! Whether the records of logs are what they must be (seed 004), and how to make them so again.
 //!
 //! Records are derived rows, so nothing here touches an exchange or a part. `rules` finds what is wrong with one session's rows, `repair`
-//! puts right what the rows themselves and the recorded answers still tell; the rest only the log knows. [`check`] goes over all sessions
-//! of an owner, one at a time in memory.
+//! puts right what the rows themselves and the recorded answers still tell; the rest only the log knows.
+//! [`View::check_records`] goes over all sessions of an owner, one at a time in memory.
 //!
 //! Invariant: a repaired session has no errors left, and repairing it again changes nothing.
 

@@ -1,7 +1,7 @@
 //! llm's database of logs (`logs.db`), in both of its schemas.
 //!
-//! Read [`database`] first (a database of somebody else's), then [`call`] (what one call is made of), then the two schemas: [`turns`] (0.32
-//! and later: a tree of messages, each stored once) and [`responses`] (before: one row a call, in conversations). A database
+//! Read `database` first (a database of somebody else's), then `call` (what one call is made of), then the two schemas: `turns` (0.32
+//! and later: a tree of messages, each stored once) and `responses` (before: one row a call, in conversations). A database
 //! that was migrated has both; a call that both tell of is the newer one's.
 //!
 //! The log knows what others do not: system prompt, tools, options, schema. So each call is told as a whole exchange, with all of it.

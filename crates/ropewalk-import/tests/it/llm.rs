@@ -60,7 +60,7 @@ fn files_and_fragments_are_part_of_the_prompt() {
         json!([
             {"type": "image", "source": image},
             {"type": "image", "source": {"type": "url", "url": "https://example.org/sail.jpg"}},
-            {"type": "document", "source": {"type": "file", "file_id": "/home/rower/sail.pdf"}},
+            {"type": "document", "source": {"type": "file", "file_id": "charts/sail.pdf"}},
             {"type": "text", "text": "A page about sails.\nWhich cloth is this?"},
         ])
     );
@@ -79,7 +79,7 @@ fn the_path_of_prompts_is_that_of_the_seed() {
     let mut files = [
         attachment_hash(Attachment::Content(b"\x89PNG")),
         attachment_hash(Attachment::Url("https://example.org/sail.jpg")),
-        attachment_hash(Attachment::Path("/home/rower/sail.pdf")),
+        attachment_hash(Attachment::Path("charts/sail.pdf")),
     ];
     files.sort();
     let prompt = hex("A page about sails.\nWhich cloth is this?".as_bytes());

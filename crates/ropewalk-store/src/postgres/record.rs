@@ -16,7 +16,7 @@ use super::{Postgres, hash_of, query, search, spawns, sql, unsigned};
 use crate::codec::Packer;
 use crate::facts::{ExchangeNumber, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
 use crate::packed::{read_hashes, read_keys};
-use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
+use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
 
 /// How often a batch is tried when other writers were in its way. Each time one of them got through.
 const TRIES_MAX: u32 = 10;
@@ -287,9 +287,6 @@ impl Existing {
     }
 }
 
-/// Tellers of one call that are looked at. There are two where a log was copied while the call passed; more are not known.
-const TELLERS_MAX: i64 = 64;
-
 /// The calls of a batch, each once.
 fn calls(batch: &[NewExchange]) -> Vec<[u8; 32]> {
     let calls: BTreeSet<[u8; 32]> = batch.iter().flat_map(NewExchange::calls).collect();
@@ -313,7 +310,12 @@ async fn find_exchanges(
             if hashes.is_empty() {
                 return Ok(Vec::new());
             }
-            query(client, sql::FIND_CALLS, &[&owner.0, &hashes, &kind, &TELLERS_MAX]).await
+            query(
+                client,
+                sql::FIND_CALLS,
+                &[&owner.0, &hashes, &kind, &(TELLERS_MAX as i64)],
+            )
+            .await
         },
     );
     let (by_id, by_call) = tokio::try_join!(by_id(), by_call())?;
@@ -340,7 +342,7 @@ async fn check_tellers(
     let tellers = query(
         transaction,
         sql::TELLERS_OF_CALLS,
-        &[&owner.0, &hashes, &kind, &TELLERS_MAX],
+        &[&owner.0, &hashes, &kind, &(TELLERS_MAX as i64)],
     )
     .await?;
     let is_known = |teller: i64| known.contains(&teller) || rows.iter().any(|row| row.number == teller);

@@ -17,7 +17,7 @@ use crate::sqlite::packs::PackReader;
 use crate::sqlite::tail::Tail;
 use crate::sqlite::writer::Session;
 use crate::sqlite::{problem, search, spawns};
-use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
+use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
 
 /// The owner of that name, made on first use.
 pub(super) fn owner(session: &mut Session, name: &str) -> Result<OwnerId> {
@@ -227,7 +227,12 @@ impl Recorder<'_> {
         }
         let kind = Kind::Key(KeyKind::Call.code());
         for call in exchange.calls() {
-            for number in self.session.find(self.owner, kind, &call)? {
+            for number in self
+                .session
+                .find(self.owner, kind, &call)?
+                .into_iter()
+                .take(TELLERS_MAX)
+            {
                 let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
                 let found = self.existing(number)?.filter(|(_, keys, _)| is_it(keys));
                 if let Some((_, _, existing)) = found

@@ -62,7 +62,7 @@ impl Tree {
     }
 
     fn session(&mut self, root: &Path) {
-        let folder = format!("-home-dev-project-{}", self.dice.roll(20));
+        let folder = format!("-srv-project-{}", self.dice.roll(20));
         let mut session = self.begin(&folder, None);
         // Most sessions are short; a few are very long.
         let turns = match self.dice.roll(10) {
@@ -146,7 +146,7 @@ impl Tree {
             "cache_creation": {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": 200}, "service_tier": "standard",
         });
         let path = format!(
-            "/home/dev/project/src/module_{}/file_{}.rs",
+            "/srv/project/src/module_{}/file_{}.rs",
             self.dice.roll(30),
             self.dice.roll(200)
         );
@@ -191,7 +191,7 @@ impl Tree {
     fn record(&mut self, session: &mut Session, kind: &str, members: &Value) {
         let uuid = self.uuid();
         let mut line = json!({
-            "parentUuid": session.parent, "isSidechain": session.agent.is_some(), "userType": "external", "cwd": "/home/dev/project",
+            "parentUuid": session.parent, "isSidechain": session.agent.is_some(), "userType": "external", "cwd": "/srv/project",
             "sessionId": session.id, "version": "2.1.197", "gitBranch": "main", "type": kind, "uuid": uuid, "timestamp": self.now(),
         });
         if let Some(agent) = &session.agent {

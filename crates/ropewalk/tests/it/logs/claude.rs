@@ -78,7 +78,7 @@ impl Session {
         let uuid = format!("{owner}-{}", self.records);
         let mut line = json!({
             "type": kind, "uuid": uuid, "parentUuid": self.last, "sessionId": self.id, "isSidechain": self.agent.is_some(),
-            "timestamp": time(self.second), "cwd": "/home/ann/rope",
+            "timestamp": time(self.second), "cwd": "/srv/rope",
         });
         if let Some(agent) = &self.agent {
             line["agentId"] = json!(agent);
@@ -103,7 +103,7 @@ impl Session {
 
     /// Writes the file where Claude Code would.
     pub(crate) fn save(&self, projects: &Path) -> PathBuf {
-        let folder = projects.join("-home-ann-rope");
+        let folder = projects.join("-srv-rope");
         let path = match &self.agent {
             None => folder.join(format!("{}.jsonl", self.id)),
             Some(agent) => folder

@@ -85,7 +85,7 @@ fn a_file_that_grows_is_followed_through_truncation_rotation_and_a_restart() {
     // Another file under the same name.
     fs::rename(&other_path, other_path.with_extension("old")).unwrap();
     talk_at("u", 2_500).save(&projects.join("aside"));
-    fs::rename(projects.join("aside/-home-ann-rope/u.jsonl"), &other_path).unwrap();
+    fs::rename(projects.join("aside/-srv-rope/u.jsonl"), &other_path).unwrap();
     wait_for(&store, 9);
     following.stop();
     // What is written meanwhile is found at the next start, and what comes then is followed.
@@ -125,7 +125,7 @@ fn a_session_is_read_again_on_its_own() {
     let folder = store.folder();
     talk("s").save(&folder);
     talk("t").save(&folder);
-    let projects = folder.join("-home-ann-rope");
+    let projects = folder.join("-srv-rope");
     store.import(&projects);
     let summary = store
         .json(&["import", projects.to_str().unwrap(), "--replace", "s"])

@@ -126,7 +126,7 @@ fn subagents_hang_on_the_call_that_started_them() {
     let path = agent.save(&folder);
     let meta = json!({"agentType": "scout", "description": "look", "toolUseId": "t1", "spawnDepth": 1});
     fs::write(path.with_extension("meta.json"), meta.to_string()).unwrap();
-    store.import(&folder.join("-home-ann-rope"));
+    store.import(&folder.join("-srv-rope"));
     let rows = exchanges(&store);
     let child = rows.iter().find(|row| row["id"] == "msg_agent_1:req_agent_1").unwrap();
     assert_eq!(
@@ -200,7 +200,7 @@ fn orphans_circles_and_late_parents_are_taken_as_they_are() {
     for session in [&session, &lost, &round] {
         session.save(&store.folder());
     }
-    let summary = store.import(&store.folder().join("-home-ann-rope"));
+    let summary = store.import(&store.folder().join("-srv-rope"));
     assert_eq!(
         (count(&summary, "new"), count(&summary, "skipped")),
         (4, 0),
@@ -238,7 +238,7 @@ fn both_stores_hold_the_same() {
     let folder = TestStore::new();
     talk("s").save(&folder.folder());
     talk_at("t", 100).save(&folder.folder());
-    let projects = folder.folder().join("-home-ann-rope");
+    let projects = folder.folder().join("-srv-rope");
     folder.import(&projects);
     let projects = projects.to_str().unwrap();
     folder.ok(&["--store", &url, "import", projects]);
