@@ -352,7 +352,7 @@ fn a_store_is_described_and_one_that_cannot_be_read_is_an_error() {
     let findings = home.findings(&["--data", data.to_str().unwrap()]);
     let described = of(&findings, "store")[0]["message"].as_str().unwrap();
     assert!(
-        described.contains("SQLite 3.") && described.ends_with("schema version 1"),
+        described.contains("SQLite 3.") && described.contains(", schema version "),
         "{described}"
     );
     fs::write(data.join("ropewalk.db"), "this is no database").unwrap();

@@ -207,7 +207,8 @@ fn explains_itself() {
       tree     Show who worked on a conversation, started by whom, with tokens and cost
       explain  Say why an exchange is linked where it is, and what else it might have been
       search   Find words in what users, models and tools said
-      export   Write exchanges so that importing them gives the same store
+      export   Write exchanges so that importing them gives the same store, or one path to be read
+               elsewhere
       rebuild  Link everything again from what was recorded
       stats    Exchanges, bytes, tokens and cost, of every owner or of one
       fsck     Look for damage

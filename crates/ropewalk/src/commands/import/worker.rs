@@ -121,6 +121,8 @@ pub(super) struct Reading<'r> {
     weight: usize,
     problems: u64,
     owners: BTreeSet<String>,
+    /// Exchanges are read again each time: whoever hands them in is told how many of them are known.
+    is_read_again: bool,
 }
 
 impl<'r> Reading<'r> {
@@ -142,6 +144,7 @@ impl<'r> Reading<'r> {
             weight: 0,
             problems: 0,
             owners: BTreeSet::new(),
+            is_read_again: false,
             shared,
         }
     }
@@ -264,6 +267,7 @@ impl<'r> Reading<'r> {
                 break;
             }
         }
+        self.is_read_again = format == Some(Format::Exchanges);
         let reader = format.map(|format| format.reader(&job.path, &job.name));
         let beside = job
             .path
@@ -303,7 +307,11 @@ impl<'r> Reading<'r> {
             ..Chunk::default()
         };
         let chunk = std::mem::replace(&mut self.chunk, next);
-        let done = done.map(|file| (file, std::mem::take(&mut self.owners)));
+        let done = done.map(|file| {
+            let owners = std::mem::take(&mut self.owners);
+            let nobody = BTreeSet::new();
+            (file, if self.is_read_again { nobody } else { owners })
+        });
         match self.to.blocking_send(Chunk { done, ..chunk }) {
             Ok(()) => Found::GoOn,
             Err(_) => Found::Stop,
