@@ -67,7 +67,7 @@ fn send(tee: &Tee, number: u64) {
         Box::new(Head {
             id,
             at: Micros(at),
-            owner: Arc::from("default"),
+            owner: Arc::from("local"),
             keep: Keep::Everything,
             method: Method::POST,
             target: "/v1/messages".to_owned(),

@@ -104,7 +104,7 @@ fn head() -> Box<Head> {
     Box::new(Head {
         id: Uuid::now_v7(),
         at: Micros(1),
-        owner: Arc::from("default"),
+        owner: Arc::from("local"),
         keep: Keep::Everything,
         method: Method::POST,
         target: "/v1/messages?beta=true".to_owned(),

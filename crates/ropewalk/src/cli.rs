@@ -55,7 +55,7 @@ pub(crate) struct Global {
     )]
     pub(crate) config: Option<PathBuf>,
 
-    /// Whose data [default: the only owner there is, else `default`]
+    /// Whose data [default: the only owner there is, else `local`]
     #[arg(
         long,
         global = true,

@@ -100,7 +100,7 @@ impl Default for Settings {
         });
         Settings {
             upstreams: upstreams.collect(),
-            owners: Owners::Local(Arc::from("default")),
+            owners: Owners::Local(Arc::from("local")),
             limits: Limits::default(),
             keep: Some(Keep::Everything),
             hosts: Vec::new(),

@@ -22,7 +22,7 @@ use otel::{Environment, Otel};
 pub(crate) use serving::{DEFAULT_LISTEN, Serving};
 
 /// Whose data it is where nobody says.
-pub(crate) const DEFAULT_OWNER: &str = "default";
+pub(crate) const DEFAULT_OWNER: &str = "local";
 
 const SECOND: i64 = 1_000_000;
 

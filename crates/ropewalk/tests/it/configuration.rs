@@ -36,10 +36,10 @@ fn flags_win_over_the_environment_and_it_over_the_file() {
         stderr(&from_environment)
     );
 
-    let from_flag = with_environment(&variables, &["--owner", "default", "log", "--json"]);
+    let from_flag = with_environment(&variables, &["--owner", "local", "log", "--json"]);
     assert_eq!(stdout(&from_flag).lines().count(), 2, "{}", stderr(&from_flag));
 
-    let elsewhere = with_environment(&variables, &["--data", "/nowhere/else", "--owner", "default", "log"]);
+    let elsewhere = with_environment(&variables, &["--data", "/nowhere/else", "--owner", "local", "log"]);
     assert!(stderr(&elsewhere).contains("/nowhere/else"));
 }
 

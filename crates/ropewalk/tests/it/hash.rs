@@ -226,7 +226,7 @@ fn explains_itself() {
                            [env: ROPEWALK_STORE]
           --config <FILE>  The configuration file [default: $XDG_CONFIG_HOME/ropewalk/config.toml] [env:
                            ROPEWALK_CONFIG]
-          --owner <NAME>   Whose data [default: the only owner there is, else `default`] [env:
+          --owner <NAME>   Whose data [default: the only owner there is, else `local`] [env:
                            ROPEWALK_OWNER]
           --as-of <TIME>   What was known then: a time, a day, or how long ago (2h, 3d). For verbs that
                            show something
@@ -278,7 +278,7 @@ fn explains_itself() {
               [env: ROPEWALK_CONFIG]
 
           --owner <NAME>
-              Whose data [default: the only owner there is, else `default`]
+              Whose data [default: the only owner there is, else `local`]
               
               [env: ROPEWALK_OWNER]
 

@@ -214,7 +214,7 @@ fn a_rebuild_gives_the_same_and_fsck_finds_nothing() {
     assert_eq!(store.ok(&["log", "--exchanges", "--json"]), before);
     let output = store.run(&["fsck", "--read-data"]);
     assert_eq!((output.status.code(), stdout(&output)), (Some(0), String::new()));
-    assert_eq!(stderr(&output), "no errors in the data of default\n");
+    assert_eq!(stderr(&output), "no errors in the data of local\n");
 }
 
 #[test]

@@ -115,7 +115,7 @@ async fn a_span_says_what_the_conventions_name_and_where_the_exchange_stands() {
         ("server.address", json!("127.0.0.1")),
         ("server.port", json!(upstream.address().port())),
         ("http.response.status_code", json!(200)),
-        ("ropewalk.owner", json!("default")),
+        ("ropewalk.owner", json!("local")),
         ("ropewalk.kind", exchange["kind"].clone()),
         ("ropewalk.status", json!("complete")),
         ("ropewalk.conversation.id", exchange["conversation_id"].clone()),
