@@ -89,7 +89,12 @@ pub fn value(role: Role, block: &Block, known: &dyn Fn(&str) -> Option<[u8; 32]>
 pub fn has_value(role: Role, block: &Block) -> bool {
     let is_said = match block {
         Block::Thinking { .. } => false,
-        Block::Text { text, .. } => !normalise(text).is_empty(),
+        // A text that does not begin with a reminder is not empty without its reminders.
+        Block::Text { text, .. } => {
+            text.trim_start()
+                .starts_with(|first: char| first.is_ascii_alphanumeric())
+                || !normalise(text).is_empty()
+        }
         Block::ToolUse(_) | Block::ToolResult(_) | Block::Media(_) | Block::Reference { .. } | Block::Other { .. } => {
             true
         }

@@ -47,6 +47,8 @@ pub struct Prepared {
     pub call: Call,
     /// What linking reads of the request.
     pub outline: Arc<Outline>,
+    /// Bytes that keeping the outline takes; less than the request has where outlines share what they say.
+    pub outline_bytes: u64,
     /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
     pub memo: Option<Memo>,
 }
@@ -183,6 +185,7 @@ impl Preparer<'_> {
             call.answered(answer);
         }
         Prepared {
+            outline_bytes: exchange.request.length,
             exchange,
             call,
             outline: Arc::new(Outline::of(&read)),
@@ -248,6 +251,7 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> Prepared {
         exchange,
         call: Call::new(route, &hints),
         outline: Arc::default(),
+        outline_bytes: 0,
         memo: None,
     }
 }

@@ -85,7 +85,7 @@ impl<'s, S: Store> Recorder<'s, S> {
             .into_iter()
             .map(|prepared| {
                 let request = &prepared.exchange.request;
-                let outline = (prepared.outline, request.sha256, request.length);
+                let outline = (prepared.outline, request.sha256, prepared.outline_bytes);
                 (prepared.exchange, outline)
             })
             .unzip();

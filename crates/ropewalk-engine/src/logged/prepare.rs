@@ -18,6 +18,9 @@ use crate::raw::{RawExchange, Witness};
 use crate::recipe::SplitRecipe;
 use crate::redact::count_redactions;
 
+/// What a node takes in an outline, with its share of the list of messages.
+const NODE_BYTES: u64 = 64;
+
 /// The messages of one file, as far as they came.
 #[derive(Debug)]
 pub struct LogPreparer<'a> {
@@ -28,6 +31,8 @@ pub struct LogPreparer<'a> {
     names: ToolNames,
     /// Messages that have a call or a result of that id; a result may carry the id of a call.
     tool_ids: HashMap<(bool, Box<str>), Vec<MessageNumber>>,
+    /// Bytes of messages that no turn has accounted for.
+    said_since: u64,
 }
 
 #[derive(Debug, Clone)]
@@ -64,6 +69,7 @@ impl<'a> LogPreparer<'a> {
             first: 0,
             names: ToolNames::default(),
             tool_ids: HashMap::new(),
+            said_since: 0,
         }
     }
 
@@ -88,6 +94,7 @@ impl<'a> LogPreparer<'a> {
         let number = MessageNumber(self.first + self.messages.len() as u32);
         let told = self.read(message, number);
         self.messages.push(told.as_ref().ok().cloned());
+        self.said_since += message.json.len() as u64;
         told.map(|_| number)
     }
 
@@ -126,7 +133,7 @@ impl<'a> LogPreparer<'a> {
     }
 
     /// A turn, ready to be stored.
-    pub fn turn(&self, turn: &LogTurn) -> Result<Prepared, LogError> {
+    pub fn turn(&mut self, turn: &LogTurn) -> Result<Prepared, LogError> {
         let asked = turn.asked.map(|asked| self.told(asked)).transpose()?;
         let grown = Grown::request(turn.provider, asked.map(|told| &told.grown), turn.model.as_deref());
         let mut read = grown.body;
@@ -146,6 +153,9 @@ impl<'a> LogPreparer<'a> {
         // The last line of a stream that was not seen to its end counts what had come by then.
         prepared.exchange.cost_is_estimate |= turn.is_estimate && prepared.exchange.cost_nano_usd.is_some();
         prepared.memo = None;
+        // Outlines of one file share their messages; each has its own list of nodes.
+        let nodes = prepared.exchange.request_chain.len() as u64 * NODE_BYTES;
+        prepared.outline_bytes = std::mem::take(&mut self.said_since) + nodes;
         Ok(prepared)
     }
 }

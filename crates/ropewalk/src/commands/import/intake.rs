@@ -17,11 +17,16 @@ use crate::cli::Import;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 
-/// Exchanges that are recorded at once.
+/// Exchanges that are recorded at once, and blocks in their requests: of a long request every block takes some 300 bytes on the way.
 const BATCH: usize = 512;
+const BATCH_STEPS: usize = 64 << 10;
 
 /// Linked after this many new exchanges, so that an interrupted import leaves something to look at.
 const LINK_EVERY: u64 = 8_192;
+
+/// Linked as well when the outlines of new exchanges take this much: what linking still has in memory need not be read again, which for
+/// a long session is its whole history with every turn.
+const LINK_BYTES: u64 = 32 << 20;
 
 /// Texts that search indexes at once.
 const INDEX_BATCH: usize = 1_000;
@@ -41,6 +46,7 @@ pub(super) struct Intake<'s> {
     /// Files that were read, each for everybody who has exchanges in it.
     files: Vec<(String, ImportedFile)>,
     unlinked: u64,
+    unlinked_bytes: u64,
     pub(super) summary: Summary,
 }
 
@@ -56,6 +62,7 @@ impl<'s> Intake<'s> {
             log: LogChanges::default(),
             files: Vec::new(),
             unlinked: 0,
+            unlinked_bytes: 0,
             summary: Summary::new(),
         }
     }
@@ -121,6 +128,11 @@ impl<'s> Intake<'s> {
             self.owners.insert(owner);
             self.count(&became);
         }
+        self.unlinked_bytes += chunk
+            .prepared
+            .iter()
+            .map(|prepared| prepared.outline_bytes)
+            .sum::<u64>();
         self.prepared.extend(chunk.prepared);
         self.log.records.extend(chunk.records);
         self.summary.files += u64::from(chunk.done.is_some());
@@ -129,10 +141,18 @@ impl<'s> Intake<'s> {
                 self.files.push((owner, file.clone()));
             }
         }
-        if self.prepared.len() >= BATCH || self.log.records.len() >= BATCH * 8 {
+        let steps: usize = self
+            .prepared
+            .iter()
+            .map(|prepared| prepared.exchange.request_chain.len())
+            .sum();
+        if self.prepared.len() >= BATCH || steps >= BATCH_STEPS || self.log.records.len() >= BATCH * 8 {
             self.flush().await?;
         }
-        if self.unlinked >= LINK_EVERY {
+        if self.unlinked_bytes >= LINK_BYTES {
+            self.flush().await?;
+        }
+        if self.unlinked >= LINK_EVERY || self.unlinked_bytes >= LINK_BYTES {
             self.link().await?;
         }
         Ok(())
@@ -213,7 +233,7 @@ impl<'s> Intake<'s> {
     }
 
     pub(super) async fn link(&mut self) -> Result<(), Failure> {
-        self.unlinked = 0;
+        (self.unlinked, self.unlinked_bytes) = (0, 0);
         for owner in &self.owners {
             let linked = self.changer.link(owner).await?;
             self.summary.linked += linked.linked;

@@ -22,11 +22,11 @@ use crate::secret;
 
 /// What is sent at once: this many exchanges, or blocks in their requests, or bytes of new text.
 const CHUNK_EXCHANGES: usize = 128;
-const CHUNK_STEPS: usize = 64 << 10;
+const CHUNK_STEPS: usize = 8 << 10;
 const CHUNK_BYTES: usize = 4 << 20;
 
 /// Chunks on their way from each thread.
-pub(super) const CHUNKS_WAITING: usize = 4;
+pub(super) const CHUNKS_WAITING: usize = 2;
 
 /// First lines among which the format of a file is looked for.
 const LINES_TRIED: usize = 32;
