@@ -2,7 +2,9 @@
 //!
 //! Read models over any store: no printing, no clock, and never the whole store in memory. [`View`] is one owner's data.
 //! [`exchange`] has the row of `log --exchanges`, [`conversation`] that of `log`, [`agent`] the tree, [`message`] the active
-//! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
+//! path, [`context`] what changed around them,
+//! [`session`] all messages as a tree (seed 004),
+//! [`transcript`] a path to be read elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
 //! them, [`mod@line`] the exchange format. `directory` keeps what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
