@@ -163,7 +163,7 @@ pub(crate) struct Demo {
 /// Bring in what was recorded elsewhere
 ///
 /// PATH is a file, a folder that is searched for logs (*.jsonl, *.json, *.har, *.db, also with .gz or .zst), or `-` for standard
-/// input. Importing the same again changes nothing, and files that did not change are not read again. What a log tells of a call that
+/// input. Importing the same again changes nothing, and logs that did not change are not read again. What a log tells of a call that
 /// was recorded as it passed adds nothing to it. What cannot be read is reported and left out, and the exit code is 1 then. Links
 /// inside a folder are not followed.
 #[derive(Debug, Args)]
