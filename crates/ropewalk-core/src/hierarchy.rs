@@ -7,12 +7,14 @@
 //! Invariants: [`place`] gives a forest, whatever the parents say; the result does not depend on the order
 //! of the records.
 
+mod names;
 mod tools;
 
 use std::collections::HashMap;
 
 use jiff::Timestamp;
 
+pub use names::{assistant_of_call, call_index, call_name, call_of_result, result_name};
 pub use tools::{Extracted, Part, ToolCall, ToolMessage, ToolOutput, extract, tool_argument, tool_summary};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

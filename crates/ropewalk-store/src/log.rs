@@ -34,6 +34,10 @@ impl RecordKind {
         RecordKind::Other,
         RecordKind::Absorbed,
     ];
+
+    pub fn is_tool(self) -> bool {
+        matches!(self, RecordKind::ToolUse | RecordKind::ToolResult)
+    }
 }
 
 /// A record of a log, or a tool operation that was taken out of one.
@@ -63,6 +67,21 @@ pub struct RecordRow {
 }
 
 impl RecordRow {
+    /// A tool operation that is taken out of this record.
+    #[must_use]
+    pub fn tool_operation(&self, kind: RecordKind, uuid: String, parent: Option<String>, call: Option<String>) -> Self {
+        RecordRow {
+            uuid,
+            parent,
+            kind,
+            is_sidechain: true,
+            tool_use: call,
+            stands_for: None,
+            text: None,
+            ..self.clone()
+        }
+    }
+
     /// Whether this row stays where two of one name come: any rule will do that knows no order of arrival.
     pub fn outranks(&self, other: &RecordRow) -> bool {
         self < other

@@ -4,6 +4,7 @@ use crate::json::{Doc, Kind, Node, Style, quote, to_compact_js};
 use crate::model::{Block, ToolContent, ToolInput, ToolResult, ToolUse};
 
 use super::MessageKind;
+use super::names::{call_name, result_name};
 
 /// How much of a command its summary shows, in characters.
 const COMMAND_CHARS_MAX: usize = 60;
@@ -143,7 +144,7 @@ pub fn extract(uuid: &str, parts: &[Part], outputs: &[ToolOutput]) -> Extracted 
     let (paired, unpaired) = pair(&calls, outputs);
     let mut messages = Vec::new();
     for (i, (call, output)) in calls.iter().zip(paired).enumerate() {
-        let tool = format!("{uuid}_tool_{i}");
+        let tool = call_name(uuid, i);
         messages.push(ToolMessage {
             uuid: tool.clone(),
             parent_uuid: uuid.to_owned(),
@@ -152,7 +153,7 @@ pub fn extract(uuid: &str, parts: &[Part], outputs: &[ToolOutput]) -> Extracted 
         });
         if let Some(output) = output {
             messages.push(ToolMessage {
-                uuid: format!("{uuid}_result_{i}"),
+                uuid: result_name(uuid, i),
                 parent_uuid: tool,
                 kind: MessageKind::ToolResult,
                 content: outputs[output].text.clone(),

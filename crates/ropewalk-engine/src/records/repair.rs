@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use ropewalk_core::hierarchy::Place;
+use ropewalk_core::hierarchy::{Place, assistant_of_call, call_name, call_of_result};
 use ropewalk_store::log::{RecordKind, RecordRow};
 
-use super::rules::{by_uuid, call_name, call_of, is_tool, missing_calls, places};
+use super::rules::{Calls, by_uuid, missing_calls, places};
 use super::{Answers, Rule};
 
 /// One thing that was done.
@@ -50,25 +50,11 @@ fn done(rule: Rule, row: &RecordRow, what: impl Into<String>) -> Repair {
     }
 }
 
-/// A tool operation that is taken out of a record, as an import makes it.
-fn taken_out(of: &RecordRow, kind: RecordKind, uuid: String, parent: String, call: Option<String>) -> RecordRow {
-    RecordRow {
-        uuid,
-        parent: Some(parent),
-        kind,
-        is_sidechain: true,
-        tool_use: call,
-        stands_for: None,
-        text: None,
-        ..of.clone()
-    }
-}
-
 fn calls_as_messages(rows: &mut Vec<RecordRow>, answers: &Answers, repairs: &mut Vec<Repair>) {
     for (holder, i, call) in missing_calls(rows, answers) {
-        let uuid = format!("{}_tool_{i}", rows[holder].uuid);
-        let parent = rows[holder].uuid.clone();
-        let mut row = taken_out(&rows[holder], RecordKind::ToolUse, uuid, parent, call.id);
+        let holder = &rows[holder];
+        let (uuid, parent) = (call_name(&holder.uuid, i), Some(holder.uuid.clone()));
+        let mut row = holder.tool_operation(RecordKind::ToolUse, uuid, parent, call.id);
         row.node = Some(call.node);
         match rows.iter().position(|known| known.uuid == row.uuid) {
             Some(known) => rows[known] = row.clone(),
@@ -86,18 +72,10 @@ fn results_as_messages(rows: &mut Vec<RecordRow>, repairs: &mut Vec<Repair>) {
         let Some(name) = row.stands_for.as_deref().filter(|name| !index.contains_key(name)) else {
             continue;
         };
-        let call = name
-            .rsplit_once("_result_")
-            .map(|(assistant, i)| format!("{assistant}_tool_{i}"));
-        if let Some(call) = call.and_then(|call| index.get(&*call)).map(|at| &rows[*at]) {
-            let id = call.tool_use.clone();
-            lost.push(taken_out(
-                row,
-                RecordKind::ToolResult,
-                name.to_owned(),
-                call.uuid.clone(),
-                id,
-            ));
+        let call = call_of_result(name).and_then(|call| index.get(&*call).copied());
+        if let Some(call) = call.map(|at| &rows[at]) {
+            let (parent, id) = (Some(call.uuid.clone()), call.tool_use.clone());
+            lost.push(row.tool_operation(RecordKind::ToolResult, name.to_owned(), parent, id));
         }
     }
     for row in lost {
@@ -107,15 +85,15 @@ fn results_as_messages(rows: &mut Vec<RecordRow>, repairs: &mut Vec<Repair>) {
 }
 
 fn tool_parents(rows: &mut [RecordRow], repairs: &mut Vec<Repair>) {
-    let index = by_uuid(rows);
+    let (index, calls) = (by_uuid(rows), Calls::of(rows));
     let mut parents: Vec<(usize, String, Rule)> = Vec::new();
     for (at, row) in rows.iter().enumerate() {
         let parent = match row.kind {
-            RecordKind::ToolUse => call_name(&row.uuid)
-                .filter(|(assistant, _)| index.contains_key(assistant))
-                .map(|(assistant, _)| (assistant.to_owned(), Rule::ToolUseParent)),
+            RecordKind::ToolUse => assistant_of_call(&row.uuid)
+                .filter(|assistant| index.contains_key(assistant))
+                .map(|assistant| (assistant.to_owned(), Rule::ToolUseParent)),
             RecordKind::ToolResult => {
-                let call = call_of(rows, &index, row);
+                let call = calls.of_result(row);
                 call.map(|call| (rows[call].uuid.clone(), Rule::ToolResultParent))
             }
             _ => None,
@@ -128,7 +106,7 @@ fn tool_parents(rows: &mut [RecordRow], repairs: &mut Vec<Repair>) {
         repairs.push(done(rule, &rows[at], format!("now below {parent}")));
         rows[at].parent = Some(parent);
     }
-    for row in rows.iter_mut().filter(|row| is_tool(row) && !row.is_sidechain) {
+    for row in rows.iter_mut().filter(|row| row.kind.is_tool() && !row.is_sidechain) {
         row.is_sidechain = true;
         repairs.push(done(Rule::ToolFlag, row, "marked as a sidechain"));
     }
@@ -182,7 +160,7 @@ fn times_of_tools(rows: &mut [RecordRow], repairs: &mut Vec<Repair>) {
         })
         .map(|row| ((row.file.clone(), row.line), row.at))
         .collect();
-    for row in rows.iter_mut().filter(|row| is_tool(row)) {
+    for row in rows.iter_mut().filter(|row| row.kind.is_tool()) {
         if let Some(at) = own.get(&(row.file.clone(), row.line)).filter(|at| **at != row.at) {
             row.at = *at;
             repairs.push(done(Rule::Order, row, "has the time of its record again"));
@@ -198,7 +176,7 @@ fn answers_to_something(rows: &mut [RecordRow], repairs: &mut Vec<Repair>) {
         return;
     }
     let mut in_order: Vec<usize> = (0..rows.len())
-        .filter(|at| rows[*at].kind != RecordKind::Summary && !is_tool(&rows[*at]))
+        .filter(|at| rows[*at].kind != RecordKind::Summary && !rows[*at].kind.is_tool())
         .collect();
     in_order.sort_by(|a, b| place_in_file(&rows[*a]).cmp(&place_in_file(&rows[*b])));
     for pair in in_order.windows(2) {
@@ -225,7 +203,7 @@ fn roots(rows: &mut [RecordRow], elsewhere: &HashSet<String>, repairs: &mut Vec<
     let here: HashSet<String> = rows.iter().map(|row| row.uuid.clone()).collect();
     for row in rows
         .iter_mut()
-        .filter(|row| row.kind != RecordKind::Summary && !is_tool(row))
+        .filter(|row| row.kind != RecordKind::Summary && !row.kind.is_tool())
     {
         let lost = row
             .parent

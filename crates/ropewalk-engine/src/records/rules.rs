@@ -2,14 +2,12 @@
 
 use std::collections::{HashMap, HashSet};
 
-use ropewalk_core::hierarchy::{Aliases, MessageKind, Place, Record, place};
+use ropewalk_core::hierarchy::{Aliases, MessageKind, Place, Record, assistant_of_call, call_of_result, place};
 use ropewalk_store::log::{RecordKind, RecordRow};
 use ropewalk_store::store::Severity;
 
 use super::Answers;
-
-/// How much earlier than its parent a record may claim to be: clocks differ, and parallel lines are written as they come.
-const SKEW_MICROS_MAX: i64 = 5_000_000;
+use crate::link::fact::SKEW;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Rule {
@@ -113,31 +111,39 @@ pub(super) fn by_uuid(rows: &[RecordRow]) -> HashMap<&str, usize> {
     rows.map(|(at, row)| (&*row.uuid, at)).collect()
 }
 
-pub(super) fn is_tool(row: &RecordRow) -> bool {
-    matches!(row.kind, RecordKind::ToolUse | RecordKind::ToolResult)
+/// The calls of a session, by what their results know of them.
+pub(super) struct Calls<'r> {
+    rows: &'r [RecordRow],
+    by_name: HashMap<&'r str, usize>,
+    by_id: HashMap<&'r str, usize>,
 }
 
-/// The assistant's record that a call was taken out of, and which of its calls, by the call's name.
-pub(super) fn call_name(uuid: &str) -> Option<(&str, &str)> {
-    uuid.rsplit_once("_tool_")
-}
+impl<'r> Calls<'r> {
+    pub(super) fn of(rows: &'r [RecordRow]) -> Self {
+        let mut calls = Calls {
+            rows,
+            by_name: HashMap::new(),
+            by_id: HashMap::new(),
+        };
+        let all = rows.iter().enumerate();
+        for (at, row) in all.filter(|(_, row)| row.kind == RecordKind::ToolUse) {
+            calls.by_name.insert(&row.uuid, at);
+            if let Some(id) = row.tool_use.as_deref() {
+                calls.by_id.entry(id).or_insert(at);
+            }
+        }
+        calls
+    }
 
-/// The call that a result belongs to, by the result's name, else by the id of the call.
-pub(super) fn call_of(rows: &[RecordRow], index: &HashMap<&str, usize>, result: &RecordRow) -> Option<usize> {
-    let named = result
-        .uuid
-        .rsplit_once("_result_")
-        .map(|(assistant, i)| format!("{assistant}_tool_{i}"));
-    let is_call = |at: &usize| rows[*at].kind == RecordKind::ToolUse;
-    let named = named.and_then(|name| index.get(&*name).copied()).filter(is_call);
-    let id = result.tool_use.as_deref();
-    let is_same = |at: &usize| id.is_none() || rows[*at].tool_use.as_deref() == id;
-    named.filter(is_same).or_else(|| {
-        let mut calls = rows.iter().enumerate();
-        let found =
-            calls.find(|(_, row)| row.kind == RecordKind::ToolUse && id.is_some() && row.tool_use.as_deref() == id);
-        found.map(|(at, _)| at)
-    })
+    /// The call that a result belongs to, by the result's name, else by the id of the call.
+    pub(super) fn of_result(&self, result: &RecordRow) -> Option<usize> {
+        let id = result.tool_use.as_deref();
+        let named = call_of_result(&result.uuid).and_then(|name| self.by_name.get(&*name).copied());
+        let is_same = |at: &usize| id.is_none() || self.rows[*at].tool_use.as_deref() == id;
+        named
+            .filter(is_same)
+            .or_else(|| id.and_then(|id| self.by_id.get(id).copied()))
+    }
 }
 
 /// As the tree is laid out, for finding circles.
@@ -208,6 +214,7 @@ pub(super) fn faults(rows: &[RecordRow], answers: &Answers) -> Vec<Fault> {
     let index = by_uuid(rows);
     let parent_of = |row: &RecordRow| row.parent.as_deref().and_then(|parent| index.get(parent).copied());
     let first_lines = first_lines(rows);
+    let calls = Calls::of(rows);
     let mut faults = Vec::new();
     let mut answered: HashSet<&str> = HashSet::new();
     for row in rows.iter().filter(|row| row.kind == RecordKind::ToolResult) {
@@ -216,12 +223,12 @@ pub(super) fn faults(rows: &[RecordRow], answers: &Answers) -> Vec<Fault> {
     for row in rows.iter().filter(|row| row.kind != RecordKind::Summary) {
         let mut add = |rule, severity, what: &str| faults.push(Fault::new(rule, severity, row, what));
         let parent = parent_of(row);
-        if is_tool(row) && !row.is_sidechain {
+        if row.kind.is_tool() && !row.is_sidechain {
             add(Rule::ToolFlag, Severity::Error, "a tool message outside the sidechain");
         }
         match row.kind {
             RecordKind::ToolUse => {
-                let holder = call_name(&row.uuid).map(|(assistant, _)| assistant);
+                let holder = assistant_of_call(&row.uuid);
                 if row.parent.is_none() {
                     add(Rule::Parent, Severity::Error, "a call without a parent");
                 } else if row.parent.as_deref() != holder
@@ -238,7 +245,7 @@ pub(super) fn faults(rows: &[RecordRow], answers: &Answers) -> Vec<Fault> {
                 }
             }
             RecordKind::ToolResult => {
-                let call = call_of(rows, &index, row);
+                let call = calls.of_result(row);
                 // Where the call is in no log, its result is a known orphan.
                 let severity = if call.is_some() {
                     Severity::Error
@@ -265,7 +272,7 @@ pub(super) fn faults(rows: &[RecordRow], answers: &Answers) -> Vec<Fault> {
             }
             RecordKind::User | RecordKind::Assistant | RecordKind::Other | RecordKind::Summary => {}
         }
-        if !is_tool(row) && row.parent.is_some() && parent.is_none() {
+        if !row.kind.is_tool() && row.parent.is_some() && parent.is_none() {
             let missing = row.parent.as_deref().unwrap_or_default();
             add(
                 Rule::Orphan,
@@ -274,8 +281,9 @@ pub(super) fn faults(rows: &[RecordRow], answers: &Answers) -> Vec<Fault> {
             );
         }
         let before = parent.and_then(|at| rows[at].at);
+        // Clocks differ, and parallel lines are written as they come.
         if let (Some(at), Some(before)) = (row.at, before)
-            && at.0.saturating_add(SKEW_MICROS_MAX) < before.0
+            && at.0.saturating_add(SKEW) < before.0
         {
             add(Rule::Order, Severity::Warning, "earlier than its parent");
         }

@@ -2,14 +2,11 @@
 //! recorded in several orders of arrival, which must not matter.
 
 use proptest::prelude::*;
-use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::Recorder;
-use ropewalk_store::sqlite::{Options, Sqlite};
 use serde_json::{Value, json};
 
 use crate::arrival::{block_on, run, shuffled};
 use crate::hard_cases::{are_apart, are_together, link, recorded};
-use crate::linking::{assert_same, placed};
+use crate::linking::{assert_same, placed_one_by_one};
 use crate::said::{Said, answer, call, result, said, second, user};
 
 /// A call for a child by name whose words the child may be told otherwise.
@@ -174,13 +171,7 @@ async fn a_call_of_another_age_is_no_work() {
     let child = said("child", 5.0, &[user(words)]).answered(&answer("done")).raw();
     let late = said("late", 3.0, &[user("hello")]).answered(&answer("hi")).raw();
     for order in [[&top, &child, &late], [&late, &child, &top]] {
-        let store = Sqlite::in_memory(&Options::default()).unwrap();
-        let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
-        for raw in order {
-            recorder.record(std::slice::from_ref(raw)).await.unwrap();
-            recorder.link().await.unwrap();
-        }
-        let placed = placed(&store, "me").await;
+        let placed = placed_one_by_one(order).await;
         are_together(&placed, &["top", "child"]);
         are_apart(&placed, "top", "late");
     }

@@ -1,13 +1,11 @@
 //! Where clocks that are seconds apart, or a gap in the recording, hide what belongs together.
 
 use bytes::Bytes;
-use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder};
-use ropewalk_store::sqlite::{Options, Sqlite};
+use ropewalk_engine::RawExchange;
 use serde_json::{Value, json};
 
 use crate::hard_cases::{are_apart, are_together, compacted, link};
-use crate::linking::placed;
+use crate::linking::placed_one_by_one;
 use crate::said::{answer, result, said, second, spawn, user};
 
 #[tokio::test]
@@ -88,13 +86,7 @@ async fn an_item_that_was_not_recorded_leaves_the_word_to_the_one_before_it() {
     let input: Vec<Value> = [said_by_user("hi")].into_iter().chain(gap).collect();
     let three = stateful("three", 60.0, &input);
     for order in [[&one, &three], [&three, &one]] {
-        let store = Sqlite::in_memory(&Options::default()).unwrap();
-        let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
-        for raw in order {
-            recorder.record(std::slice::from_ref(raw)).await.unwrap();
-            recorder.link().await.unwrap();
-        }
-        let placed = placed(&store, "me").await;
+        let placed = placed_one_by_one(order).await;
         are_together(&placed, &["one", "three"]);
         assert_eq!(placed["three"].method, "reference");
     }

@@ -50,6 +50,19 @@ pub(crate) struct Placed {
     pub(crate) method: &'static str,
 }
 
+/// Where exchanges are that were recorded in this order, each linked before the next came.
+pub(crate) async fn placed_one_by_one<'r>(
+    order: impl IntoIterator<Item = &'r RawExchange>,
+) -> BTreeMap<String, Placed> {
+    let store = Sqlite::in_memory(&Options::default()).unwrap();
+    let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
+    for raw in order {
+        recorder.record(std::slice::from_ref(raw)).await.unwrap();
+        recorder.link().await.unwrap();
+    }
+    placed(&store, "me").await
+}
+
 pub(crate) async fn placed<S: Store>(store: &S, owner: &str) -> BTreeMap<String, Placed> {
     let owner = store.owner(owner).await.unwrap();
     let mut rows = Vec::new();

@@ -1,5 +1,6 @@
 //! Seed 004's rows: records, and the tool operations that are taken out of them.
 
+use ropewalk_core::hierarchy::{call_name, result_name};
 use ropewalk_engine::logged::MessageNumber;
 use ropewalk_store::log::{RecordKind, RecordRow};
 
@@ -23,14 +24,14 @@ pub(super) fn of(tree: &Tree, place: usize) -> Vec<Row> {
     for (index, found) in blocks.iter().enumerate() {
         match found {
             Block::Call(id) if line.kind == Kind::Assistant => {
-                let name = format!("{}_tool_{calls}", own.uuid);
+                let (name, parent) = (call_name(&own.uuid, calls), Some(own.uuid.clone()));
                 calls += 1;
-                let row = tool_row(&own, RecordKind::ToolUse, name, Some(own.uuid.clone()), id.as_deref());
+                let row = own.tool_operation(RecordKind::ToolUse, name, parent, id.as_deref().map(str::to_owned));
                 rows.push((row, block(index)));
             }
             Block::Result(id) if line.kind == Kind::User => {
                 let (name, parent) = result_names(tree, &own, id.as_deref(), index);
-                let row = tool_row(&own, RecordKind::ToolResult, name, parent, id.as_deref());
+                let row = own.tool_operation(RecordKind::ToolResult, name, parent, id.as_deref().map(str::to_owned));
                 rows.push((row, block(index)));
             }
             _ => {}
@@ -104,19 +105,6 @@ fn session(tree: &Tree, line: &Line) -> String {
     known.or_else(others).or_else(file).unwrap_or_default().to_owned()
 }
 
-fn tool_row(own: &RecordRow, kind: RecordKind, uuid: String, parent: Option<String>, call: Option<&str>) -> RecordRow {
-    RecordRow {
-        uuid,
-        parent,
-        kind,
-        is_sidechain: true,
-        tool_use: call.map(str::to_owned),
-        stands_for: None,
-        text: None,
-        ..own.clone()
-    }
-}
-
 /// A result is named after the record of its call, and hangs below the call. Where there is no such call it keeps its record's name
 /// and parent, and is found as an orphan.
 fn result_names(tree: &Tree, own: &RecordRow, call: Option<&str>, index: usize) -> (String, Option<String>) {
@@ -129,7 +117,7 @@ fn result_names(tree: &Tree, own: &RecordRow, call: Option<&str>, index: usize) 
             .into_iter()
             .position(|block| matches!(block, Block::Call(Some(id)) if Some(&**id) == call))?;
         let uuid = line.uuid.as_deref()?;
-        Some((format!("{uuid}_result_{index}"), Some(format!("{uuid}_tool_{index}"))))
+        Some((result_name(uuid, index), Some(call_name(uuid, index))))
     });
-    found.unwrap_or_else(|| (format!("{}_result_{index}", own.uuid), own.parent.clone()))
+    found.unwrap_or_else(|| (result_name(&own.uuid, index), own.parent.clone()))
 }

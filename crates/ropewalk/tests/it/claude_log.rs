@@ -13,7 +13,22 @@ pub(crate) struct Log {
 }
 
 pub(crate) fn time(second: u32) -> String {
-    format!("2026-03-01T10:{:02}:{:02}.000Z", second / 60 % 60, second % 60)
+    let (hour, minute) = (10 + second / 3_600, second / 60 % 60);
+    format!("2026-03-01T{hour:02}:{minute:02}:{:02}.000Z", second % 60)
+}
+
+/// An answer as a line has it, or the piece of one.
+pub(crate) fn answer(id: &str, blocks: &[Value], output_tokens: usize) -> Value {
+    json!({
+        "id": id, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": blocks,
+        "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": output_tokens},
+    })
+}
+
+/// What brings back the result of a call.
+pub(crate) fn brings(call: &str, text: &str) -> Value {
+    let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
+    json!({"role": "user", "content": [block]})
 }
 
 pub(crate) fn call(id: &str, name: &str, input: &Value) -> Value {
@@ -51,17 +66,12 @@ impl Log {
     }
 
     pub(crate) fn result(&mut self, uuid: &str, parent: &str, call: &str, text: &str) -> &mut Value {
-        let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
-        self.line(uuid, Some(parent), "user", &json!({"role": "user", "content": [block]}))
+        self.line(uuid, Some(parent), "user", &brings(call, text))
     }
 
     /// An answer, or a line of one.
     pub(crate) fn answer(&mut self, uuid: &str, parent: Option<&str>, message: &str, blocks: &[Value]) -> &mut Value {
-        let message_json = json!({
-            "id": message, "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": blocks,
-            "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 5},
-        });
-        let line = self.line(uuid, parent, "assistant", &message_json);
+        let line = self.line(uuid, parent, "assistant", &answer(message, blocks, 5));
         line["requestId"] = json!(format!("req_{message}"));
         line
     }

@@ -136,9 +136,3 @@ pub(super) fn record(
         at: at.and_then(|at| Timestamp::from_microsecond(at.0).ok()),
     }
 }
-
-/// Which of its assistant's calls a tool operation is, by its name.
-pub(super) fn call_index(uuid: &str) -> Option<usize> {
-    let (_, index) = uuid.rsplit_once("_tool_").or_else(|| uuid.rsplit_once("_result_"))?;
-    index.parse().ok()
-}

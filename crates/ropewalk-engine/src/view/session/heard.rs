@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 
 use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
-use ropewalk_core::hierarchy::{MessageKind, Part, ToolOutput, extract};
+use ropewalk_core::hierarchy::{MessageKind, Part, ToolOutput, call_index, extract, result_name};
 use ropewalk_core::model::{Block, Message, Role};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
@@ -431,7 +431,7 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
             });
         };
     for message in extracted.messages {
-        let id = super::draft::call_index(&message.uuid).and_then(|index| calls.get(index)?.clone());
+        let id = call_index(&message.uuid).and_then(|index| calls.get(index)?.clone());
         let at = match message.kind {
             MessageKind::ToolResult => brought_at(id.as_deref()),
             _ => asked_at,
@@ -440,7 +440,7 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
     }
     for index in extracted.unpaired {
         let (output, at) = &answer.outputs[index];
-        let name = format!("{uuid}_result_{}", calls.len() + index);
+        let name = result_name(uuid, calls.len() + index);
         let id = output.tool_use_id.clone();
         add(
             name,

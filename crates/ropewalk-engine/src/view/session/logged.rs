@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
-use ropewalk_core::hierarchy::MessageKind;
+use ropewalk_core::hierarchy::{MessageKind, call_index};
 use ropewalk_store::facts::{ExchangeNumber, KeyKind};
 use ropewalk_store::log::{RecordKind, RecordRow};
 use ropewalk_store::store::{Asked, ExchangeRow, Half, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
 
-use super::draft::{Draft, Said, Source, call_index, record};
+use super::draft::{Draft, Said, Source, record};
 use crate::keys::id_key;
 use crate::link::decision::Linked;
 use crate::view::{Result, View};

@@ -3,10 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use jiff::Timestamp;
-use ropewalk_core::hierarchy::{Aliases, MessageKind, Record, branches, place};
+use ropewalk_core::hierarchy::{Aliases, MessageKind, Record, branches, call_index, place};
 
 use super::Node;
-use super::draft::{Draft, call_index};
+use super::draft::Draft;
 
 /// The forest of all drafts: parents first, siblings by time.
 pub(super) fn shaped(drafts: Vec<Draft>, elsewhere: &HashSet<String>) -> Vec<Node> {

@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
+use crate::claude_log::{answer, brings, call, text as said, time};
+
 /// A session that is written line by line.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
@@ -48,11 +50,7 @@ impl Session {
     /// An answer of one line for each block.
     pub(crate) fn answer(&mut self, name: &str, blocks: &[Value]) -> &mut Self {
         for (index, block) in blocks.iter().enumerate() {
-            let message = json!({
-                "id": format!("msg_{name}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
-                "content": [block], "stop_reason": "end_turn",
-                "usage": {"input_tokens": 10, "output_tokens": 5 + index},
-            });
+            let message = answer(&format!("msg_{name}"), std::slice::from_ref(block), 5 + index);
             self.record(
                 "assistant",
                 &json!({"message": message, "requestId": format!("req_{name}")}),
@@ -62,12 +60,11 @@ impl Session {
     }
 
     pub(crate) fn says(&mut self, name: &str, text: &str) -> &mut Self {
-        self.answer(name, &[json!({"type": "text", "text": text})])
+        self.answer(name, &[said(text)])
     }
 
     pub(crate) fn result(&mut self, call: &str, text: &str) -> &mut Self {
-        let block = json!({"type": "tool_result", "tool_use_id": call, "content": text});
-        self.record("user", &json!({"message": {"role": "user", "content": [block]}}))
+        self.record("user", &json!({"message": brings(call, text)}))
     }
 
     /// A record behind the last one.
@@ -117,20 +114,6 @@ impl Session {
     }
 }
 
-fn time(second: u32) -> String {
-    format!(
-        "2026-03-01T{:02}:{:02}:{:02}.000Z",
-        10 + second / 3_600,
-        second / 60 % 60,
-        second % 60
-    )
-}
-
-/// A call of a tool.
-pub(crate) fn call(id: &str, name: &str, input: &Value) -> Value {
-    json!({"type": "tool_use", "id": id, "name": name, "input": input})
-}
-
 /// Two turns with a tool between.
 pub(crate) fn talk(id: &str) -> Session {
     talk_at(id, 0)
@@ -145,7 +128,7 @@ pub(crate) fn talk_at(id: &str, second: u32) -> Session {
             &format!("{id}_1"),
             &[
                 json!({"type": "thinking", "thinking": "I have to look.", "signature": "x"}),
-                json!({"type": "text", "text": "I will look."}),
+                said("I will look."),
                 call(
                     &format!("toolu_{id}"),
                     "Read",

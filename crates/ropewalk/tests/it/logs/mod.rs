@@ -1,7 +1,7 @@
 //! `import` of clients' logs: the same trees as if the proxy had been there.
 
 mod bad_input;
-pub(crate) mod claude;
+mod claude;
 mod following;
 mod shared;
 
@@ -10,8 +10,9 @@ use std::fs;
 use ropewalk_testkit::postgres::PrivatePostgres;
 use serde_json::{Value, json};
 
+use crate::claude_log::call;
 use crate::store::TestStore;
-use claude::{Session, call, talk, talk_at};
+use claude::{Session, talk, talk_at};
 
 fn count(summary: &Value, name: &str) -> u64 {
     summary[name].as_u64().unwrap()
