@@ -13,9 +13,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::proxy::{Proxy, settings};
-
-/// Far more than it takes, for machines that are busy.
-const PATIENCE: Duration = Duration::from_secs(30);
+use crate::support::PATIENCE;
 
 fn post(body: &str) -> String {
     format!(

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use ropewalk_proxy::journal::{Level, Settings};
 
-use crate::support::{Faulty, Running, patient, wait_for};
+use crate::support::{Faulty, PATIENCE, Running, patient, wait_for};
 
+/// Syncs only when somebody waits for it: the beginning and the end of an exchange may come in two writes.
 fn disk() -> Settings {
     Settings {
         level: Level::Disk,
+        sync_after_max: PATIENCE,
         ..patient()
     }
 }
@@ -30,9 +32,9 @@ fn os_releases_after_the_write_and_syncs_soon_after() {
     let running = Running::start(files, patient());
     let released = running.exchange(1, "{}", "{}").blocking_recv().unwrap();
     assert!(released.acknowledged);
-    assert_eq!(*switches.log.lock().unwrap(), ["append"]);
+    assert_eq!(switches.log_without_repeats(), ["append"]);
     switches.sync_gate.open();
-    wait_for(|| *switches.log.lock().unwrap() == ["append", "sync"]);
+    wait_for(|| switches.log_without_repeats().last() == Some(&"sync"));
 }
 
 #[test]
@@ -48,7 +50,7 @@ fn disk_releases_after_the_sync() {
     switches.sync_gate.open();
     assert!(released.blocking_recv().unwrap().acknowledged);
     // A new segment is durable when its name is.
-    assert_eq!(*switches.log.lock().unwrap(), ["append", "sync", "folder"]);
+    assert_eq!(switches.log_without_repeats(), ["append", "sync", "folder"]);
 }
 
 #[test]

@@ -13,8 +13,7 @@ use ropewalk_testkit::upstream::Upstream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
-/// For what should have happened at once.
-const PATIENCE: Duration = Duration::from_secs(20);
+use crate::support::PATIENCE;
 
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,

@@ -19,7 +19,7 @@ use ropewalk_store::store::{ExchangeRow, Half, SearchQuery, Selection, StoreErro
 use ropewalk_store::{Micros, Store};
 
 use crate::moody_store::Moody;
-use crate::support::{Running, answer_head, bodies, copy_of, folder_of, head, patient, read_all, wait_for};
+use crate::support::{PATIENCE, Running, answer_head, bodies, copy_of, folder_of, head, patient, read_all, wait_for};
 
 /// Everything but forwarding, on real files.
 struct House {
@@ -53,7 +53,7 @@ impl House {
 
     fn close(self) -> Arc<Moody> {
         self.running.close();
-        assert!(self.recording.finish(Duration::from_secs(20)));
+        assert!(self.recording.finish(PATIENCE));
         self.store
     }
 
@@ -343,7 +343,7 @@ fn a_store_that_cannot_be_opened_at_first_stops_nobody() {
     let released = running.exchange(1, &request(&["hello"]), &response("one"));
     assert!(released.blocking_recv().unwrap().acknowledged);
     running.close();
-    assert!(recording.finish(Duration::from_secs(10)));
+    assert!(recording.finish(PATIENCE));
     assert_eq!(rows(&Moody::open(&folder.path().join("store")).unwrap()).len(), 1);
 }
 
@@ -366,7 +366,7 @@ fn a_store_that_stopped_is_opened_again() {
         .blocking_recv()
         .unwrap();
     running.close();
-    assert!(recording.finish(Duration::from_secs(10)));
+    assert!(recording.finish(PATIENCE));
     assert_eq!(rows(&second).len(), 1);
 }
 

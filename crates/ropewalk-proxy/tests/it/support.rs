@@ -39,6 +39,15 @@ pub(crate) struct Switches {
     pub(crate) log: Mutex<Vec<&'static str>>,
 }
 
+impl Switches {
+    /// What happened, in order; how many writes it took is the worker's business.
+    pub(crate) fn log_without_repeats(&self) -> Vec<&'static str> {
+        let mut log = self.log.lock().unwrap().clone();
+        log.dedup();
+        log
+    }
+}
+
 /// Holds up whoever comes to it while it is closed.
 #[derive(Debug, Default)]
 pub(crate) struct Gate {
@@ -77,11 +86,14 @@ impl Gate {
     }
 }
 
+/// How long a test waits for what a busy machine does late.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// Waits for something that happens soon, but on a busy machine not at once.
 pub(crate) fn wait_for(what: impl Fn() -> bool) {
     let begun = Instant::now();
     while !what() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it never came");
+        assert!(begun.elapsed() < PATIENCE, "it never came");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -159,7 +171,7 @@ impl OpenFile for FaultyFile {
 /// A bound that a busy machine does not reach.
 pub(crate) fn patient() -> Settings {
     Settings {
-        hold_max: Duration::from_secs(60),
+        hold_max: PATIENCE,
         ..Settings::default()
     }
 }

@@ -1,7 +1,6 @@
 //! A client cannot tell the proxy from the provider: the same exchange, direct and through it, on real sockets.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use bytes::Bytes;
 use proptest::collection::vec;
@@ -13,12 +12,10 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::proxy::{Proxy, settings};
+use crate::support::PATIENCE;
 
 /// Exchanges that are compared.
 const CASES: u32 = 10_000;
-
-/// For an answer that should have come at once.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// How both sides are written. Nobody chooses well-behaved pieces.
 #[derive(Debug, Clone)]

@@ -139,12 +139,6 @@ impl Answer {
         self
     }
 
-    #[must_use]
-    pub fn pause(mut self, time: Duration) -> Answer {
-        self.steps.push(Step::Pause(time));
-        self
-    }
-
     /// Waits until the test opens the gate.
     #[must_use]
     pub fn wait_for(mut self, gate: &Gate) -> Answer {
