@@ -23,6 +23,10 @@ impl Recipe for SplitRecipe {
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         Box::new(self.0.parts())
     }
+
+    fn parts_behind<'a>(&'a self, pieces: usize) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
+        Box::new(self.0.parts_behind(pieces))
+    }
 }
 
 /// `split` joins to `bytes`.

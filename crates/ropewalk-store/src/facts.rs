@@ -38,6 +38,10 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     fn layout(&self) -> Layout;
     /// The parts that may be new. The store must have all others that the recipe names.
     fn parts<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Part> + 'a>;
+    /// Those of them that may be new where the first pieces are known to be stored.
+    fn parts_behind<'a>(&'a self, _pieces: usize) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
+        self.parts()
+    }
 }
 
 #[derive(Debug, Clone)]

@@ -72,7 +72,17 @@ impl Split {
 
     /// The parts that may be new. Those of known elements are left out.
     pub fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.segments.iter().flat_map(|segment| match segment {
+        self.parts_behind(0)
+    }
+
+    /// Those of them that something behind the first pieces may name.
+    pub fn parts_behind(&self, pieces: usize) -> impl Iterator<Item = &Part> {
+        let mut end = 0;
+        let behind = self.segments.iter().skip_while(move |segment| {
+            end += segment.pieces().len();
+            end <= pieces
+        });
+        behind.flat_map(|segment| match segment {
             Segment::Frame { part, .. } => part.as_slice(),
             Segment::Element { known: true, .. } => &[],
             Segment::Element { element, .. } => &element.parts[..],

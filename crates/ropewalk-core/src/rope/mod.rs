@@ -22,7 +22,7 @@ use crate::recipe::{Piece, Step};
 use crate::rope::format::{Reader, read_chunks, read_piece};
 
 pub use format::write_chunks;
-pub use tree::{Layout, RopeTree, Run};
+pub use tree::{Alike, Cuts, Layout, RopeTree, Run};
 
 /// Number of a part within its owner, given by the store.
 pub type PartNumber = u64;
@@ -64,12 +64,22 @@ pub fn store<'p, N: RopeNumbers>(
     layout: Layout,
     numbers: &mut N,
 ) -> Result<Rope, N::Error> {
-    let tree = RopeTree::new(pieces, layout);
+    store_like(pieces, layout, None, numbers).map(|(rope, _)| rope)
+}
+
+/// The same, without cutting again what was cut before.
+pub fn store_like<'p, N: RopeNumbers>(
+    pieces: impl IntoIterator<Item = &'p Piece>,
+    layout: Layout,
+    alike: Option<Alike<'_>>,
+    numbers: &mut N,
+) -> Result<(Rope, Cuts), N::Error> {
+    let tree = RopeTree::like(pieces, layout, alike);
     let mut written = Vec::with_capacity(tree.runs().len());
     for run in tree.runs() {
         written.push(write_entries(&tree, run, numbers)?);
     }
-    Ok(tree.root(&written))
+    Ok((tree.root(&written), tree.into_cuts()))
 }
 
 /// The entries of a run as bytes, their new chunks stored on the way.

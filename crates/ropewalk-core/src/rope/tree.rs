@@ -43,7 +43,23 @@ pub struct RopeTree<'p> {
     pieces: Vec<&'p Piece>,
     /// Level by level, the pieces' chunks first; in each those of the history come before those of the rest.
     levels: Vec<Vec<Chunk>>,
+    /// How many chunks of each level are the history's.
+    of_history: Vec<usize>,
     runs: Vec<Run>,
+}
+
+/// How a recipe's history was cut. One that begins alike is cut alike.
+#[derive(Debug, Default)]
+pub struct Cuts {
+    levels: Vec<Vec<Chunk>>,
+}
+
+/// What a recipe shares with one that was cut before.
+#[derive(Debug, Clone, Copy)]
+pub struct Alike<'c> {
+    pub cuts: &'c Cuts,
+    /// So many pieces at their beginnings are equal.
+    pub pieces: usize,
 }
 
 /// Entries in a row that are of one level: pieces at level 0, above them chunks of the level below.
@@ -54,7 +70,7 @@ pub struct Run {
 }
 
 /// A run of entries of the level below.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Chunk {
     name: ChunkName,
     entries: Range<usize>,
@@ -62,6 +78,11 @@ struct Chunk {
 
 impl<'p> RopeTree<'p> {
     pub fn new(pieces: impl IntoIterator<Item = &'p Piece>, layout: Layout) -> Self {
+        Self::like(pieces, layout, None)
+    }
+
+    /// The same tree as [`Self::new`] gives, without cutting again what was cut before.
+    pub fn like(pieces: impl IntoIterator<Item = &'p Piece>, layout: Layout, alike: Option<Alike<'_>>) -> Self {
         let pieces: Vec<&Piece> = pieces.into_iter().collect();
         let Layout { newest } = layout;
         let end = newest.end.min(pieces.len());
@@ -73,6 +94,9 @@ impl<'p> RopeTree<'p> {
         // The history's runs, from its end.
         let mut runs = vec![run(0, newest)];
         let mut rest_run = None;
+        let mut of_history = Vec::new();
+        // Entries of the level at hand that are as they were.
+        let mut same = alike.map_or(0, |alike| alike.pieces);
         loop {
             let level = levels.len();
             runs.extend(
@@ -84,20 +108,30 @@ impl<'p> RopeTree<'p> {
             if history.is_none() && rest.is_none() {
                 break;
             }
-            let names: Vec<Vec<u8>> = match levels.last() {
-                None => pieces.iter().map(|piece| piece_name(piece)).collect(),
-                Some(below) => below.iter().map(|chunk| chunk.name.0.to_vec()).collect(),
+            let below = levels.last();
+            let name = |entry: usize| match below {
+                None => piece_name(pieces[entry]),
+                Some(below) => below[entry].name.0.to_vec(),
             };
             let mut chunks = Vec::new();
             if let Some(left) = &mut history {
-                let unfinished = cut(&names, left.clone(), &mut chunks);
-                runs.push(run(level, unfinished));
+                let cut_before = alike
+                    .and_then(|alike| alike.cuts.levels.get(level))
+                    .into_iter()
+                    .flatten();
+                let end = same.min(left.end);
+                chunks.extend(cut_before.take_while(|chunk| chunk.entries.end <= end).cloned());
+                same = chunks.len();
+                let start = chunks.last().map_or(left.start, |chunk| chunk.entries.end);
+                let unfinished = cut(&name, start..left.end, &mut chunks);
+                runs.push(run(level, unfinished.entries));
                 *left = 0..chunks.len();
             }
+            of_history.push(chunks.len());
             if let Some(left) = &mut rest {
                 let first = chunks.len();
-                let last = cut(&names, left.clone(), &mut chunks);
-                chunks.extend((!last.is_empty()).then(|| Chunk::new(&names, last)));
+                let last = cut(&name, left.clone(), &mut chunks);
+                chunks.extend((!last.entries.is_empty()).then(|| last.finish()));
                 *left = first..chunks.len();
             }
             levels.push(chunks);
@@ -105,7 +139,20 @@ impl<'p> RopeTree<'p> {
         runs.reverse();
         runs.extend(rest_run);
         runs.retain(|run| !run.entries.is_empty());
-        RopeTree { pieces, levels, runs }
+        RopeTree {
+            pieces,
+            levels,
+            of_history,
+            runs,
+        }
+    }
+
+    /// For the next recipe that begins like this one.
+    pub fn into_cuts(mut self) -> Cuts {
+        for (chunks, count) in self.levels.iter_mut().zip(self.of_history) {
+            chunks.truncate(count);
+        }
+        Cuts { levels: self.levels }
     }
 
     /// The root's runs, in the order of the body.
@@ -168,33 +215,50 @@ impl<'p> RopeTree<'p> {
     }
 }
 
-impl Chunk {
-    fn new(names: &[Vec<u8>], entries: Range<usize>) -> Self {
-        let mut hasher = Sha256::new();
-        hasher.update(b"v1:chunk\0");
-        for name in &names[entries.clone()] {
-            hasher.update((name.len() as u32).to_be_bytes());
-            hasher.update(name);
+/// A chunk that grows.
+struct Growing {
+    hasher: Sha256,
+    entries: Range<usize>,
+}
+
+impl Growing {
+    fn at(entry: usize) -> Self {
+        Growing {
+            hasher: Sha256::new_with_prefix(b"v1:chunk\0"),
+            entries: entry..entry,
         }
-        let digest: [u8; 32] = hasher.finalize().into();
+    }
+
+    fn push(&mut self, name: &[u8]) {
+        self.hasher.update((name.len() as u32).to_be_bytes());
+        self.hasher.update(name);
+        self.entries.end += 1;
+    }
+
+    fn finish(self) -> Chunk {
+        let digest: [u8; 32] = self.hasher.finalize().into();
         let mut name = ChunkName::default();
         let length = name.0.len();
         name.0.copy_from_slice(&digest[..length]);
-        Chunk { name, entries }
+        Chunk {
+            name,
+            entries: self.entries,
+        }
     }
 }
 
 /// Cuts entries into chunks where the content says so; gives those behind the last boundary.
-fn cut(names: &[Vec<u8>], entries: Range<usize>, chunks: &mut Vec<Chunk>) -> Range<usize> {
-    let mut start = entries.start;
-    for at in entries.clone() {
-        let length = at + 1 - start;
-        if length >= CHUNK_MAX || (length >= CHUNK_MIN && ends_chunk(&names[at])) {
-            chunks.push(Chunk::new(names, start..at + 1));
-            start = at + 1;
+fn cut(name: &dyn Fn(usize) -> Vec<u8>, entries: Range<usize>, chunks: &mut Vec<Chunk>) -> Growing {
+    let mut growing = Growing::at(entries.start);
+    for at in entries {
+        let name = name(at);
+        growing.push(&name);
+        let length = growing.entries.len();
+        if length >= CHUNK_MAX || (length >= CHUNK_MIN && ends_chunk(&name)) {
+            chunks.push(std::mem::replace(&mut growing, Growing::at(at + 1)).finish());
         }
     }
-    start..entries.end
+    growing
 }
 
 /// What a piece is called inside a chunk's name: itself, with hashes where it is written with numbers.

@@ -6,7 +6,9 @@ use proptest::prelude::*;
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::json::Style;
 use ropewalk_core::recipe::Piece;
-use ropewalk_core::rope::{self, ChunkName, ChunkNumber, Layout, PartNumber, Rope, RopeNumbers, RopeSource};
+use ropewalk_core::rope::{
+    self, Alike, ChunkName, ChunkNumber, Cuts, Layout, PartNumber, Rope, RopeNumbers, RopeSource,
+};
 
 /// Keeps chunks, gives numbers and counts how often it is asked.
 #[derive(Default)]
@@ -144,12 +146,20 @@ proptest! {
         layouts_fit in any::<bool>(),
     ) {
         let mut numbers = Numbers::default();
+        let mut before: Option<(Vec<Piece>, Cuts)> = None;
         for (history, newest, rest) in lengths {
             let pieces: Vec<Piece> = (0..history + newest).chain(1_000..1_000 + rest).map(piece).collect();
             let start = if layouts_fit { history } else { history * 3 };
             let layout = Layout { newest: start..start + newest };
-            let Ok(rope) = rope::store(&pieces, layout, &mut numbers);
-            prop_assert_eq!(rope::load(&rope, &mut numbers), Ok(pieces));
+            let Ok(rope) = rope::store(&pieces, layout.clone(), &mut numbers);
+            let alike = before.as_ref().map(|(before, cuts)| Alike {
+                cuts,
+                pieces: before.iter().zip(&pieces).take_while(|(before, now)| before == now).count(),
+            });
+            let Ok((again, cuts)) = rope::store_like(&pieces, layout, alike, &mut numbers);
+            prop_assert_eq!(&again, &rope, "cut as it was before");
+            prop_assert_eq!(rope::load(&rope, &mut numbers), Ok(pieces.clone()));
+            before = Some((pieces, cuts));
         }
     }
 }

@@ -59,7 +59,7 @@ impl<'s, S: Store> Linker<'s, S> {
 
     /// Keeps the chain of an exchange that was just recorded, so that its body need not be read again.
     pub fn remember(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, sha256: [u8; 32], bytes: u64) {
-        self.memory.outlines.keep(exchange, outline, sha256, bytes);
+        self.memory.outlines.keep_recorded(exchange, outline, sha256, bytes);
     }
 
     /// Links everything that was recorded up to now, and again what it changes.

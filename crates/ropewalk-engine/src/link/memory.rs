@@ -19,8 +19,10 @@ use crate::link::places::Conversation;
 /// Facts, and links, that are kept; a fact has one or two kilobytes. Beyond them all are forgotten at once.
 const KEPT_MAX: usize = 8_192;
 
-/// Bytes of requests whose chains are kept; others are read from their bodies.
-const OUTLINE_BYTES_MAX: u64 = 32 << 20;
+/// Bytes of requests whose chains are kept: of those that were just recorded, and of those that were read from their bodies. Apart, because
+/// one long request that is read again would push out hundreds that wait to be linked.
+const RECORDED_BYTES_MAX: u64 = 24 << 20;
+const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// What a chain takes beside the texts of its request.
 const OUTLINE_BYTES: u64 = 2 << 10;
@@ -91,33 +93,66 @@ struct KeptOutline {
     bytes: u64,
 }
 
-/// Chains of requests, the last ones that were read.
+/// Chains of requests, the last ones that came.
 #[derive(Debug, Default)]
 pub(super) struct Outlines {
+    recorded: Last,
+    read: Last,
+}
+
+impl Outlines {
+    pub(super) fn get(&self, fact: &Fact) -> Option<Arc<Outline>> {
+        self.recorded.get(fact).or_else(|| self.read.get(fact))
+    }
+
+    /// Keeps the chain of a request that was just recorded.
+    pub(super) fn keep_recorded(
+        &mut self,
+        exchange: ExchangeNumber,
+        outline: Arc<Outline>,
+        sha256: [u8; 32],
+        bytes: u64,
+    ) {
+        let kept = KeptOutline { outline, sha256, bytes };
+        self.recorded.keep(exchange, kept, RECORDED_BYTES_MAX);
+    }
+
+    /// Keeps the chain of a request that had to be read.
+    pub(super) fn keep_read(&mut self, fact: &Fact, outline: Arc<Outline>) {
+        let kept = KeptOutline {
+            outline,
+            sha256: fact.row.request_sha256,
+            bytes: fact.row.request_length,
+        };
+        self.read.keep(fact.number(), kept, READ_BYTES_MAX);
+    }
+}
+
+#[derive(Debug, Default)]
+struct Last {
     kept: HashMap<ExchangeNumber, KeptOutline>,
     order: VecDeque<ExchangeNumber>,
     bytes: u64,
 }
 
-impl Outlines {
-    pub(super) fn get(&self, fact: &Fact) -> Option<Arc<Outline>> {
+impl Last {
+    fn get(&self, fact: &Fact) -> Option<Arc<Outline>> {
         let kept = self.kept.get(&fact.number())?;
         (kept.sha256 == fact.row.request_sha256).then(|| kept.outline.clone())
     }
 
-    /// Keeps the chain of a request of so many bytes, and drops the oldest ones for it.
-    pub(super) fn keep(&mut self, exchange: ExchangeNumber, outline: Arc<Outline>, sha256: [u8; 32], bytes: u64) {
-        let bytes = bytes + OUTLINE_BYTES;
-        if bytes > OUTLINE_BYTES_MAX {
+    /// Drops the oldest ones for it.
+    fn keep(&mut self, exchange: ExchangeNumber, mut new: KeptOutline, bytes_max: u64) {
+        new.bytes += OUTLINE_BYTES;
+        if new.bytes > bytes_max {
             return;
         }
-        let kept = KeptOutline { outline, sha256, bytes };
-        match self.kept.insert(exchange, kept) {
+        self.bytes += new.bytes;
+        match self.kept.insert(exchange, new) {
             Some(before) => self.bytes -= before.bytes,
             None => self.order.push_back(exchange),
         }
-        self.bytes += bytes;
-        while self.bytes > OUTLINE_BYTES_MAX
+        while self.bytes > bytes_max
             && let Some(oldest) = self.order.pop_front()
         {
             self.bytes -= self.kept.remove(&oldest).map_or(0, |kept| kept.bytes);

@@ -119,12 +119,7 @@ impl<'r, S: Store> Round<'r, S> {
             return Ok(outline);
         }
         let outline = Arc::new(self.source.outline(fact).await?);
-        self.outlines.keep(
-            fact.number(),
-            outline.clone(),
-            fact.row.request_sha256,
-            fact.row.request_length,
-        );
+        self.outlines.keep_read(fact, outline.clone());
         Ok(outline)
     }
 

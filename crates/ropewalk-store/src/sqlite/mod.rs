@@ -14,6 +14,7 @@ mod find;
 mod hash_index;
 mod hash_runs;
 mod keys;
+mod known_bodies;
 mod link_check;
 mod log;
 mod look_up;

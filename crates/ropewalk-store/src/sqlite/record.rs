@@ -2,7 +2,7 @@
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::part::Part;
-use ropewalk_core::rope::{self, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
+use ropewalk_core::rope::{self, Alike, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
@@ -449,13 +449,20 @@ impl Recorder<'_> {
     /// Stores a body's new parts and its recipe; gives the recipe's root.
     fn body(&mut self, id: &str, body: &Body) -> Result<Vec<u8>> {
         self.counters.bytes_in += body.length as i64;
-        for part in body.recipe.parts() {
+        let alike = self.session.bodies.take_like(self.owner, body);
+        let alike = alike.as_ref().map(|(known, pieces)| Alike {
+            cuts: &known.cuts,
+            pieces: *pieces,
+        });
+        for part in body.recipe.parts_behind(alike.map_or(0, |alike| alike.pieces)) {
             self.part(part)?;
         }
-        let rope = rope::store(body.recipe.pieces(), body.recipe.layout(), self).map_err(|error| match error {
+        let stored = rope::store_like(body.recipe.pieces(), body.recipe.layout(), alike, self);
+        let (rope, cuts) = stored.map_err(|error| match error {
             StoreError::MissingPart { .. } => StoreError::MissingPart { id: id.to_owned() },
             other => other,
         })?;
+        self.session.bodies.keep(self.owner, body, cuts);
         Ok(write_rope(&rope))
     }
 

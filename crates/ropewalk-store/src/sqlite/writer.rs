@@ -5,6 +5,7 @@
 //! only then answered.
 
 use std::collections::{BTreeSet, HashMap};
+use std::hash::{Hash, Hasher};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -16,7 +17,8 @@ use tokio::sync::oneshot;
 use crate::codec::Packer;
 use crate::facts::OwnerId;
 use crate::sqlite::hash_index::{self, Fresh, Sweep};
-use crate::sqlite::keys::Kind;
+use crate::sqlite::keys::{Kind, target};
+use crate::sqlite::known_bodies::KnownBodies;
 use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::{problem, record};
 use crate::store::{Result, StoreError};
@@ -50,7 +52,17 @@ pub(super) struct Writer {
 }
 
 /// An owner, a kind of rows and a hash, filled up with zeros where it is shorter.
-type Known = (i64, Kind, [u8; 32]);
+#[derive(PartialEq, Eq)]
+struct Known(i64, Kind, [u8; 32]);
+
+impl Hash for Known {
+    /// Hashes are spread as they are; the hasher's own seed keeps those who choose them from filling one place.
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let Known(owner, kind, hash) = self;
+        let (first, _) = hash.split_first_chunk().unwrap_or((&[0; 8], &[]));
+        state.write_u64(u64::from_le_bytes(*first) ^ target(*kind, *owner) as u64);
+    }
+}
 
 /// What a request can use while it runs.
 pub(super) struct Session {
@@ -60,7 +72,8 @@ pub(super) struct Session {
     pending: BTreeSet<hash_index::Entry>,
     /// Those among them that the running request added.
     added: Vec<hash_index::Entry>,
-    known: HashMap<Known, i64>,
+    known: HashMap<Known, i64, foldhash::fast::RandomState>,
+    pub(super) bodies: KnownBodies,
     packer: Option<Packer>,
     /// Owners who recorded something.
     untidy: BTreeSet<i64>,
@@ -112,12 +125,18 @@ impl Session {
         }
         self.known.insert(known(owner, kind, hash), number);
     }
+
+    /// Rows were taken back.
+    fn forget_known(&mut self) {
+        self.known.clear();
+        self.bodies.clear();
+    }
 }
 
 fn known(owner: OwnerId, kind: Kind, hash: &[u8]) -> Known {
     let mut filled = [0; 32];
     filled[..hash.len()].copy_from_slice(hash);
-    (owner.0, kind, filled)
+    Known(owner.0, kind, filled)
 }
 
 impl Writer {
@@ -128,7 +147,8 @@ impl Writer {
             fresh,
             pending: BTreeSet::new(),
             added: Vec::new(),
-            known: HashMap::new(),
+            known: HashMap::default(),
+            bodies: KnownBodies::default(),
             packer: None,
             untidy: BTreeSet::new(),
         };
@@ -208,7 +228,7 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
             for entry in std::mem::take(&mut session.added) {
                 session.pending.remove(&entry);
             }
-            session.known.clear();
+            session.forget_known();
             // Where the transaction is gone, so is the savepoint.
             let _ = session.connection.execute_batch("ROLLBACK TO request; RELEASE request");
             Err(error)
@@ -227,7 +247,7 @@ fn work(mut session: Session, mut sweep: Sweep, jobs: &Receiver<Job>, commit_del
         let outcome = began.map_err(problem).and_then(|()| commit(&mut session, &mut sweep));
         if outcome.is_err() {
             // Nothing of the group happened. What it knew about its own rows is wrong now.
-            session.known.clear();
+            session.forget_known();
             session.pending.clear();
             let _ = session.connection.execute_batch("ROLLBACK");
         }

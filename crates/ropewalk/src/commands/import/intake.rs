@@ -19,14 +19,14 @@ use crate::failure::{Failure, Kind};
 
 /// Exchanges that are recorded at once, and blocks in their requests: of a long request every block takes some 300 bytes on the way.
 const BATCH: usize = 512;
-const BATCH_STEPS: usize = 64 << 10;
+const BATCH_STEPS: usize = 32 << 10;
 
 /// Linked after this many new exchanges, so that an interrupted import leaves something to look at.
 const LINK_EVERY: u64 = 8_192;
 
-/// Linked as well when the outlines of new exchanges take this much: what linking still has in memory need not be read again, which for
-/// a long session is its whole history with every turn.
-const LINK_BYTES: u64 = 32 << 20;
+/// Linked as well when the outlines of new exchanges take this much, half of what linking keeps: what it still has in memory need not be
+/// read again, which for a long session is its whole history with every turn.
+const LINK_BYTES: u64 = 12 << 20;
 
 /// Texts that search indexes at once.
 const INDEX_BATCH: usize = 1_000;

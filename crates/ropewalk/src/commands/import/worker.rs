@@ -23,10 +23,10 @@ use crate::secret;
 /// What is sent at once: this many exchanges, or blocks in their requests, or bytes of new text.
 const CHUNK_EXCHANGES: usize = 128;
 const CHUNK_STEPS: usize = 8 << 10;
-const CHUNK_BYTES: usize = 4 << 20;
+const CHUNK_BYTES: usize = 2 << 20;
 
 /// Chunks on their way from each thread.
-pub(super) const CHUNKS_WAITING: usize = 2;
+pub(super) const CHUNKS_WAITING: usize = 1;
 
 /// First lines among which the format of a file is looked for.
 const LINES_TRIED: usize = 32;

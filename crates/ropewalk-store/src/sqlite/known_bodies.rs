@@ -1,0 +1,79 @@
+//! The requests that were stored last.
+//!
+//! A turn repeats the turn before it. What both begin with is stored and cut into chunks already, so it is compared, which takes some
+//! nanoseconds a piece, and neither looked up nor hashed again.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ropewalk_core::rope::Cuts;
+
+use crate::facts::{Body, OwnerId, Recipe};
+
+/// Requests that are kept, and bytes of theirs.
+const BODIES_MAX: usize = 8;
+const BYTES_MAX: u64 = 8 << 20;
+
+/// Shorter ones are quickly looked at, and would push out the long ones.
+const PIECES_MIN: usize = 64;
+
+#[derive(Debug)]
+pub(super) struct KnownBody {
+    owner: OwnerId,
+    recipe: Arc<dyn Recipe>,
+    length: u64,
+    pub(super) cuts: Cuts,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct KnownBodies {
+    /// The newest last.
+    kept: VecDeque<KnownBody>,
+    bytes: u64,
+}
+
+impl KnownBodies {
+    /// Takes out the one that begins most like a body, with how many pieces they share.
+    pub(super) fn take_like(&mut self, owner: OwnerId, body: &Body) -> Option<(KnownBody, usize)> {
+        if !is_long(body) {
+            return None;
+        }
+        let shared = |known: &KnownBody| {
+            let both = known.recipe.pieces().zip(body.recipe.pieces());
+            both.take_while(|(known, new)| known == new).count()
+        };
+        let own = self.kept.iter().enumerate().filter(|(_, known)| known.owner == owner);
+        let (at, pieces) = own
+            .map(|(at, known)| (at, shared(known)))
+            .max_by_key(|(_, pieces)| *pieces)
+            .filter(|(_, pieces)| *pieces >= PIECES_MIN)?;
+        let known = self.kept.remove(at)?;
+        self.bytes -= known.length;
+        Some((known, pieces))
+    }
+
+    /// Keeps a body all of whose parts are stored.
+    pub(super) fn keep(&mut self, owner: OwnerId, body: &Body, cuts: Cuts) {
+        if !is_long(body) || body.length > BYTES_MAX {
+            return;
+        }
+        self.bytes += body.length;
+        self.kept.push_back(KnownBody {
+            owner,
+            recipe: Arc::clone(&body.recipe),
+            length: body.length,
+            cuts,
+        });
+        while self.kept.len() > BODIES_MAX || self.bytes > BYTES_MAX {
+            self.bytes -= self.kept.pop_front().map_or(0, |oldest| oldest.length);
+        }
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = KnownBodies::default();
+    }
+}
+
+fn is_long(body: &Body) -> bool {
+    body.recipe.pieces().nth(PIECES_MIN).is_some()
+}
