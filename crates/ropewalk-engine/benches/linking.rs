@@ -44,6 +44,8 @@ fn exchange(id: String, at: i64, messages: &[Value], answer: &str) -> RawExchang
         path: "/v1/messages".to_owned(),
         request_headers: Vec::new(),
         request_body: Bytes::from(body.to_string()),
+        sent_body: None,
+        names: Default::default(),
         status: Some(200),
         response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
         response_body: Some(Bytes::from(response.to_string())),

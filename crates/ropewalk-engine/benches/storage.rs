@@ -192,6 +192,8 @@ fn raw(number: usize, turn: &Turn) -> RawExchange {
             ),
         ],
         request_body: turn.request.clone().into(),
+        sent_body: None,
+        names: Default::default(),
         status: Some(200),
         response_headers: vec![("content-type".to_owned(), content_type.to_owned())],
         response_body: Some(turn.response.clone().into()),

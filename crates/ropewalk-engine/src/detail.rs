@@ -60,6 +60,9 @@ const PATH_BYTES_MAX: usize = 2 << 10;
 /// Longest short word: a method, a stop reason, a model.
 const WORD_BYTES_MAX: usize = 256;
 
+/// How an answer that came from the store is marked.
+const REUSED: &str = "hit";
+
 #[derive(Serialize)]
 struct Detail<'a> {
     method: String,
@@ -79,6 +82,9 @@ struct Detail<'a> {
     /// recorded, exported and imported again.
     #[serde(skip_serializing_if = "is_zero")]
     redactions: u64,
+    /// `hit` where the answer came from the store.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reuse: Option<&'static str>,
     kind_reason: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     served_model: Option<String>,
@@ -112,6 +118,7 @@ pub(crate) fn write(
         spawned_at: spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
         first_byte_ms: raw.witness.first_byte_at.map(|at| (at.0 - raw.at.0).max(0) / 1_000),
         redactions: request_redactions + raw.response_body.as_deref().map_or(0, count_redactions),
+        reuse: raw.witness.is_reused.then_some(REUSED),
         kind_reason,
         served_model: answer.and_then(|answer| Some(word(answer.model.as_deref()?))),
         stop_reason: answer.and_then(|answer| Some(word(answer.stop_reason.as_deref()?))),
@@ -142,6 +149,7 @@ pub(crate) struct Kept {
     pub(crate) spawned_at: BTreeMap<String, i64>,
     pub(crate) first_byte_ms: Option<i64>,
     pub(crate) redactions: u64,
+    pub(crate) reuse: Option<String>,
 }
 
 impl Kept {
@@ -164,6 +172,14 @@ impl Kept {
             target.insert_str(0, &format!("/p/{project}"));
         }
         target
+    }
+
+    /// Where the answer came from, in the contract's words.
+    pub(crate) fn reuse(&self) -> &'static str {
+        match self.reuse.as_deref() {
+            Some(REUSED) => REUSED,
+            _ => "none",
+        }
     }
 
     /// Whose format the bodies have.

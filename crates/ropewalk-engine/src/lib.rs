@@ -3,8 +3,8 @@
 //! Read [`raw`] first (an exchange as a recorder or a file has it; [`decode`] reads compressed bodies, [`redact`] takes secrets out of
 //! them; [`logged`] is one as a client's log has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
-//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] and [`link`] (what
-//! becomes of it), then [`view`] (how all of it is read), [`records`] (whether what logs told is still whole) and [`project`] (what
+//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`], [`link`] and [`names`] (what
+//! becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is still whole) and [`project`] (what
 //! a newer program makes of it).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
@@ -16,6 +16,7 @@ mod detail;
 pub mod keys;
 pub mod link;
 pub mod logged;
+pub mod names;
 pub mod prepare;
 pub mod project;
 pub mod raw;
@@ -24,6 +25,7 @@ pub mod record;
 mod recorders;
 pub mod records;
 pub mod redact;
+pub mod references;
 pub mod spawn;
 mod texts;
 pub mod view;

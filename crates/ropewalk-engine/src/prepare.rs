@@ -9,6 +9,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use jiff::Timestamp;
 use ropewalk_core::chain;
 use ropewalk_core::cost::{Cost, PriceTable, Served};
@@ -28,10 +29,12 @@ use ropewalk_wire::{Memo, RequestBody, Split, read_request, split_response};
 
 use crate::detail::{self, word};
 use crate::link::outline::Outline;
+use crate::names::Said;
 use crate::raw::RawExchange;
 use crate::recipe::body;
 use crate::redact::count_redactions;
 use crate::spawn::{SpawnCall, SpawnTools, prompt_hash};
+use crate::view::message::answer_message;
 use crate::{arrival, keys, texts};
 
 /// The kind of an exchange whose request cannot be read: another endpoint, or no JSON.
@@ -49,6 +52,8 @@ pub struct Prepared {
     pub outline: Arc<Outline>,
     /// Bytes that keeping the outline takes; less than the request has where outlines share what they say.
     pub outline_bytes: u64,
+    /// What the answer says, for its name.
+    pub(crate) answer: Option<Said>,
     /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
     pub memo: Option<Memo>,
 }
@@ -186,6 +191,9 @@ impl Preparer<'_> {
         }
         Prepared {
             outline_bytes: exchange.request.length,
+            answer: answer
+                .filter(|_| exchange.status != Status::Error)
+                .and_then(|answer| Said::of_answer(read.input_node(), &answer_message(answer))),
             exchange,
             call,
             outline: Arc::new(Outline::of(&read)),
@@ -252,6 +260,7 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> Prepared {
         call: Call::new(route, &hints),
         outline: Arc::default(),
         outline_bytes: 0,
+        answer: None,
         memo: None,
     }
 }
@@ -283,6 +292,7 @@ fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) 
         cost_nano_usd: None,
         cost_is_estimate: false,
         request,
+        sent: raw.sent_body.as_ref().map(|bytes| sent_body(route, bytes)),
         response: response.map(|bytes| body(split_response(bytes), bytes)),
         spawns: Vec::new(),
         texts: Vec::new(),
@@ -291,6 +301,13 @@ fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) 
         rules_version: RULES_VERSION,
         projections_version: PROJECTIONS_VERSION,
     }
+}
+
+/// What was sent in the request's place is nearly the request: it is cut like one, so that both share their parts.
+fn sent_body(route: &Route<'_>, bytes: &Bytes) -> Body {
+    let provider = route.endpoint.provider();
+    let read = provider.and_then(|provider| read_request(provider, bytes, None).ok());
+    body(read.map_or_else(|| Split::opaque(bytes), |read| read.split), bytes)
 }
 
 /// The header is said for one request, the path for all that a client sends.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use ropewalk_store::Micros;
 use ropewalk_store::facts::Provenance;
-use ropewalk_wire::exchange::{ExchangeLine, Half};
+use ropewalk_wire::exchange::{ExchangeLine, Half, LineNames};
 
 use crate::view::utc;
 
@@ -20,12 +20,16 @@ pub struct RawExchange {
     pub path: String,
     pub request_headers: Vec<(String, String)>,
     pub request_body: Bytes,
+    /// What the provider got in the request's place.
+    pub sent_body: Option<Bytes>,
     pub status: Option<u16>,
     pub response_headers: Vec<(String, String)>,
     /// `None` while no response has ended; an empty one is `Some`.
     pub response_body: Option<Bytes>,
     /// The connection ended before the response did.
     pub cut_off: bool,
+    /// Names that were given out for it elsewhere.
+    pub names: LineNames,
     pub witness: Witness,
     pub provenance: Option<Provenance>,
 }
@@ -33,6 +37,8 @@ pub struct RawExchange {
 /// What is known only to who was there when the exchange took place; a file does not say it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Witness {
+    /// The answer came from the store: no provider was asked.
+    pub is_reused: bool,
     /// It was cut off because the client went away.
     pub client_left: bool,
     /// When the response began.
@@ -67,12 +73,14 @@ impl RawExchange {
                 headers: self.request_headers.clone(),
                 body: self.request_body.to_vec(),
             },
+            sent: self.sent_body.as_ref().map(|body| body.to_vec()),
             response: self.response_body.as_ref().map(|body| Half {
                 headers: self.response_headers.clone(),
                 body: body.to_vec(),
             }),
             status: self.status,
             cut_off: self.cut_off,
+            names: self.names.clone(),
         }
     }
 }
@@ -113,10 +121,12 @@ impl TryFrom<ExchangeLine> for RawExchange {
             path: line.path,
             request_headers: line.request.headers,
             request_body: Bytes::from(line.request.body),
+            sent_body: line.sent.map(Bytes::from),
             status: line.status,
             response_headers,
             response_body,
             cut_off: line.cut_off,
+            names: line.names,
             witness: Witness::default(),
             provenance: None,
         })

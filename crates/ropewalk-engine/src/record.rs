@@ -1,5 +1,7 @@
 //! Recording: exchanges from the wire into the store, and then into their places.
 
+use std::sync::Arc;
+
 use ropewalk_core::cost::PriceTable;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::log::LogChanges;
@@ -8,6 +10,7 @@ use ropewalk_store::{Micros, Store, StoreError};
 
 use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
+use crate::names::{self, Namer};
 use crate::prepare::{Prepared, Preparer};
 use crate::project::{Projector, Reprojected};
 use crate::raw::RawExchange;
@@ -21,6 +24,7 @@ pub struct Recorder<'s, S> {
     prices: &'s dyn PriceTable,
     spawn_tools: SpawnTools,
     linker: Linker<'s, S>,
+    namer: Namer<'s, S>,
 }
 
 impl<S> std::fmt::Debug for Recorder<'_, S> {
@@ -42,6 +46,7 @@ impl<'s, S: Store> Recorder<'s, S> {
             prices,
             spawn_tools: SpawnTools::default(),
             linker: Linker::new(store, id, owner, Settings::default()),
+            namer: Namer::new(store, id, owner),
         })
     }
 
@@ -76,7 +81,13 @@ impl<'s, S: Store> Recorder<'s, S> {
         for (raw, prepared) in batch.iter().zip(&prepared) {
             tell(raw, prepared);
         }
-        self.record_prepared(prepared).await
+        let recorded = self.record_prepared(prepared).await?;
+        let names = batch.iter().zip(&recorded).filter(|(raw, _)| !raw.names.is_empty());
+        let names: Vec<_> = names.map(|(raw, recorded)| (recorded.number, &raw.names)).collect();
+        if !names.is_empty() {
+            names::import(self.store, self.owner, &names).await?;
+        }
+        Ok(recorded)
     }
 
     /// Stores exchanges that were prepared elsewhere, all or none.
@@ -85,14 +96,21 @@ impl<'s, S: Store> Recorder<'s, S> {
             .into_iter()
             .map(|prepared| {
                 let request = &prepared.exchange.request;
-                let outline = (prepared.outline, request.sha256, prepared.outline_bytes);
+                let outline = (
+                    prepared.outline,
+                    request.sha256,
+                    prepared.outline_bytes,
+                    prepared.answer,
+                );
                 (prepared.exchange, outline)
             })
             .unzip();
         let recorded = self.store.record(self.owner, exchanges).await?;
-        for (recorded, (outline, sha256, bytes)) in recorded.iter().zip(outlines) {
+        for (recorded, (outline, sha256, bytes, answer)) in recorded.iter().zip(outlines) {
             if matches!(recorded.outcome, Outcome::New | Outcome::Completed | Outcome::Replaced) {
-                self.linker.remember(recorded.number, outline, sha256, bytes);
+                self.linker
+                    .remember(recorded.number, Arc::clone(&outline), sha256, bytes);
+                self.namer.fresh().keep(recorded.number, outline, bytes, answer);
             }
         }
         Ok(recorded)
@@ -103,9 +121,11 @@ impl<'s, S: Store> Recorder<'s, S> {
         self.store.save_log(self.owner, changes).await
     }
 
-    /// Links what was recorded, by anybody, since the last time.
+    /// Links what was recorded, by anybody, since the last time, and gives it names.
     pub async fn link(&mut self) -> Result<Progress, LinkError> {
-        self.linker.catch_up().await
+        let progress = self.linker.catch_up().await?;
+        self.namer.catch_up().await?;
+        Ok(progress)
     }
 
     /// Claims that nobody came for by `now`, each once, for when nothing is recorded that says the time.
@@ -129,8 +149,11 @@ impl<'s, S: Store> Recorder<'s, S> {
         projector.run(false).await
     }
 
-    /// Links everything again.
+    /// Links everything again. Names stay; what is a conversation of its own now gets one.
     pub async fn rebuild(&mut self) -> Result<Progress, LinkError> {
-        self.linker.rebuild().await
+        let progress = self.linker.rebuild().await?;
+        self.namer.catch_up().await?;
+        self.namer.name_split_off().await?;
+        Ok(progress)
     }
 }

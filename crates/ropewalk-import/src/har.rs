@@ -106,6 +106,8 @@ impl Har {
             path,
             request_headers: headers(request, |name| REQUEST_HEADERS.contains(&name) || is_hint_header(name)),
             request_body,
+            sent_body: None,
+            names: Default::default(),
             status: answer.status,
             response_headers: answer.headers,
             cut_off: answer.body.is_none(),

@@ -85,6 +85,8 @@ pub struct LinkState {
     pub version: u64,
     /// Every fact up to here is linked.
     pub linked_to: Position,
+    /// Every exchange up to here has its names.
+    pub named_to: Position,
     /// The newest fact. While it is behind `linked_to` (or equal) nothing is left to settle.
     pub newest: Position,
 }

@@ -420,6 +420,8 @@ pub struct NewExchange {
     pub cost_nano_usd: Option<u64>,
     pub cost_is_estimate: bool,
     pub request: Body,
+    /// What the provider got in the request's place.
+    pub sent: Option<Body>,
     pub response: Option<Body>,
     /// The agents that the answer starts.
     pub spawns: Vec<Spawn>,

@@ -13,6 +13,7 @@ pub mod derived;
 pub mod facts;
 pub mod hash_prefix;
 pub mod log;
+pub mod names;
 mod packed;
 mod parent_cycles;
 pub mod postgres;

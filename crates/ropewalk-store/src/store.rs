@@ -12,6 +12,7 @@ use crate::facts::{
 };
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 
 /// Most exchanges that one page or one look-up gives.
 pub const PAGE_MAX: usize = 1_000;
@@ -155,6 +156,8 @@ pub struct KnownNode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Half {
     Request,
+    /// What the provider got in the request's place.
+    Sent,
     Response,
 }
 
@@ -390,6 +393,23 @@ pub trait Store: Send + Sync {
         owner: OwnerId,
         paths: Vec<String>,
     ) -> impl Future<Output = Result<Vec<ImportedFile>>> + Send;
+
+    /// Stores names that were minted, all or nothing, and says which of them another has.
+    fn save_names(&self, owner: OwnerId, changes: NameChanges) -> impl Future<Output = Result<Taken>> + Send;
+
+    fn names(&self, owner: OwnerId, which: Names) -> impl Future<Output = Result<Vec<NameRow>>> + Send;
+
+    fn message_names(
+        &self,
+        owner: OwnerId,
+        which: MessageNames,
+    ) -> impl Future<Output = Result<Vec<MessageName>>> + Send;
+
+    /// Pins outcomes, unless they are pinned already, and gives them as they stand, in order.
+    fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> impl Future<Output = Result<Vec<Pin>>> + Send;
+
+    /// Those that are pinned, in order.
+    fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> impl Future<Output = Result<Vec<Pin>>> + Send;
 
     /// What people may mean by the beginning of a hash: of each kind at most `limit`, in order.
     fn beginning_with(

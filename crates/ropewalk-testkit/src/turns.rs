@@ -208,6 +208,7 @@ fn exchange(
         cost_nano_usd: None,
         cost_is_estimate: false,
         request: body(request),
+        sent: None,
         response: Some(body(response)),
         spawns: Vec::new(),
         texts: Vec::new(),

@@ -106,6 +106,37 @@ fn d_read_with_the_turn_before_known(bencher: divan::Bencher<'_, '_>, size: &str
     bench(bencher, size, read_known);
 }
 
+/// What every request that has no reference pays for references, in a body of 500 KB.
+fn scan_for_references(case: &Case) {
+    assert!(!black_box(ropewalk_core::reference::may_contain(&case.body)));
+}
+
+const SCANNED_BYTES: usize = 500_000;
+
+/// The goal for it.
+const SCAN_MAX: Duration = Duration::from_micros(100);
+
+#[divan::bench]
+fn e_scan_500_kb_for_references(bencher: divan::Bencher<'_, '_>) {
+    let case = case(SCANNED_BYTES);
+    let bytes = divan::counter::BytesCount::new(case.body.len());
+    bencher.counter(bytes).bench_local(|| scan_for_references(&case));
+}
+
+fn scan() {
+    let case = case(SCANNED_BYTES);
+    let time = |_| {
+        let start = Instant::now();
+        scan_for_references(&case);
+        start.elapsed()
+    };
+    let mut times: Vec<Duration> = (0..1_000).map(time).collect();
+    let time = median(&mut times);
+    let verdict = if time <= SCAN_MAX { "met" } else { "MISSED" };
+    let bytes = case.body.len();
+    println!("\nscan of {bytes} bytes for references: {time:.1?}  goal {SCAN_MAX:?}: {verdict}");
+}
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     // For callgrind and perf, which see a process: one size, one contender, so many times (0: set-up alone).
@@ -128,6 +159,7 @@ fn main() {
     for (name, bytes) in SIZES {
         ratios(name, &case(bytes));
     }
+    scan();
 }
 
 fn ratios(name: &str, case: &Case) {

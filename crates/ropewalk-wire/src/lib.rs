@@ -20,6 +20,7 @@ pub mod exchange;
 mod gemini;
 mod grown;
 pub mod hints;
+pub mod inject;
 mod members;
 pub mod provider;
 pub mod response;

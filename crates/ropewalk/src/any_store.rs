@@ -5,6 +5,7 @@ use ropewalk_engine::link::Overlay;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats,
@@ -109,6 +110,26 @@ impl Store for AnyStore {
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         delegate!(self, store => store.imported_files(owner, paths))
+    }
+
+    async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        delegate!(self, store => store.save_names(owner, changes))
+    }
+
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        delegate!(self, store => store.names(owner, which))
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        delegate!(self, store => store.message_names(owner, which))
+    }
+
+    async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
+        delegate!(self, store => store.pin(owner, pins))
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        delegate!(self, store => store.pins(owner, keys))
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

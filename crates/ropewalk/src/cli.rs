@@ -84,6 +84,8 @@ pub(crate) enum Verb {
     Show(Show),
     Tree(Tree),
     Explain(Explain),
+    Resolve(Resolve),
+    Title(Title),
     Search(Search),
     Export(Export),
     Rebuild(Rebuild),
@@ -319,11 +321,12 @@ pub(crate) struct Log {
 
 /// Show a conversation or an exchange
 ///
-/// REF is an exchange's id, a conversation's id, or the first four or more digits of either's id or of any hash;
+/// REF is an exchange's id, a conversation's id or friendly id, a reference to a message, or the first four or more digits of either's id or of any hash;
 /// REF~2 is two turns before it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk show 3f2a81c0                        the messages of a conversation
+  ropewalk show react_optimization_83p6         the same by its friendly id
   ropewalk show 3f2a81c0~1                      the turn before its last
   ropewalk show 3f2a81c0 --tree                 all messages below those they follow, tools and subagents
   ropewalk show --tree --json SESSION           the same as /api/v1/sessions/SESSION/messages
@@ -348,6 +351,8 @@ pub(crate) struct Show {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RawHalf {
     Request,
+    /// What the provider got in the request's place, if it got another
+    Sent,
     Response,
 }
 
@@ -375,6 +380,34 @@ pub(crate) struct Explain {
     /// An exchange; of a conversation the last turn
     #[arg(value_name = "EXCHANGE")]
     pub(crate) reference: String,
+}
+
+/// Print what the proxy would add to a text with these references in it
+///
+/// REF is @conversation_ID_message_HASH, or an index from 1 in place of the hash; @conv_ID_msg_HASH is the same. What names nothing of
+/// yours stays in a text as it is, and makes the exit code 1 here.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk resolve @conversation_react_optimization_83p6_message_m1hn4w
+  ropewalk resolve @conv_react_optimization_83p6_msg_5 --json | jq -r .text")]
+pub(crate) struct Resolve {
+    #[arg(required = true, value_name = "REF")]
+    pub(crate) references: Vec<String>,
+}
+
+/// Give a conversation another title
+///
+/// Its friendly id stays, and so does every reference to it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk title react_optimization_83p6 How we made the list fast")]
+pub(crate) struct Title {
+    /// A conversation, or any exchange or message of it
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+
+    #[arg(required = true, value_name = "TEXT")]
+    pub(crate) text: Vec<String>,
 }
 
 /// Find words in what users, models and tools said

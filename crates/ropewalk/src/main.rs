@@ -80,11 +80,12 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
                 | Verb::Import(_)
                 | Verb::Export(_)
                 | Verb::Fsck(_)
+                | Verb::Title(_)
                 | Verb::Doctor(_)
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
-        return Err(failure.hint("log, show, tree, explain, search, stats and rebuild take it"));
+        return Err(failure.hint("log, show, tree, explain, resolve, search, stats and rebuild take it"));
     }
     let context = Context {
         config: Config::load(&arguments.global)?,
@@ -109,6 +110,8 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Show(show) => commands::show::run(&context, show).await,
             Verb::Tree(tree) => commands::tree::run(&context, tree).await,
             Verb::Explain(explain) => commands::explain::run(&context, explain).await,
+            Verb::Resolve(resolve) => commands::resolve::run(&context, resolve).await,
+            Verb::Title(title) => commands::title::run(&context, title).await,
             Verb::Search(search) => commands::search::run(&context, search).await,
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,

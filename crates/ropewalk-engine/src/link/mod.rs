@@ -36,6 +36,7 @@ use ropewalk_store::StoreError;
 
 use crate::link::decision::UnreadableLink;
 use crate::link::settle::UnreadableRecord;
+use crate::view::ViewError;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
@@ -45,6 +46,19 @@ pub enum LinkError {
     Link(#[from] UnreadableLink),
     #[error(transparent)]
     Record(#[from] UnreadableRecord),
+    #[error("what was linked cannot be named")]
+    Names(#[source] Box<ViewError>),
     #[error("somebody else links this owner's exchanges all the time")]
     Busy,
+}
+
+impl From<ViewError> for LinkError {
+    fn from(error: ViewError) -> Self {
+        match error {
+            ViewError::Store(error) => LinkError::Store(error),
+            ViewError::Link(error) => LinkError::Link(error),
+            ViewError::Record(error) => LinkError::Record(error),
+            other => LinkError::Names(Box::new(other)),
+        }
+    }
 }

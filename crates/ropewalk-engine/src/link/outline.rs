@@ -44,6 +44,16 @@ impl Outline {
         &self.steps
     }
 
+    /// The messages in order, each with the node that it ends at; `None` for one that is not in the chain.
+    pub fn messages(&self) -> impl Iterator<Item = (Option<NodeHash>, &Message)> {
+        let ends = self.messages.iter().skip(1).map(|(first, _)| *first);
+        let ends = ends.chain([self.steps.len()]);
+        self.messages.iter().zip(ends).map(|((first, message), end)| {
+            let node = (end > *first).then(|| self.steps[end - 1].node);
+            (node, &**message)
+        })
+    }
+
     pub fn has_answer(&self) -> bool {
         self.steps.iter().any(|step| step.is_answer)
     }

@@ -11,6 +11,7 @@ use ropewalk_core::hash::NodeHash;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats,
@@ -245,6 +246,8 @@ where
         Ok(LinkState {
             version: derived.version,
             linked_to: derived.linked_to,
+            // Names are facts, which are not made here.
+            named_to: newest,
             newest,
         })
     }
@@ -284,6 +287,40 @@ where
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         self.base.imported_files(owner, paths).await
+    }
+
+    async fn save_names(&self, _: OwnerId, _: NameChanges) -> Result<Taken> {
+        Err(StoreError::ReadOnly)
+    }
+
+    /// Wherever their exchanges are linked here.
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        let Names::OfConversations(roots) = which else {
+            return self.base.names(owner, which).await;
+        };
+        let members: Vec<ExchangeNumber> = {
+            let derived = self.derived();
+            let members = roots.iter().filter_map(|root| derived.members.get(root));
+            members.flatten().map(|(_, number)| *number).collect()
+        };
+        let mut names = Vec::new();
+        for page in members.chunks(PAGE_MAX) {
+            names.extend(self.base.names(owner, Names::MintedFor(page.to_vec())).await?);
+        }
+        names.sort();
+        Ok(names)
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        self.base.message_names(owner, which).await
+    }
+
+    async fn pin(&self, _: OwnerId, _: Vec<Pin>) -> Result<Vec<Pin>> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        self.base.pins(owner, keys).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

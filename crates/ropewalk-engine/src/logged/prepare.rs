@@ -227,6 +227,8 @@ fn raw(turn: &LogTurn) -> RawExchange {
         path: path(turn),
         request_headers,
         request_body: Bytes::new(),
+        sent_body: None,
+        names: Default::default(),
         status: Some(200),
         response_headers,
         response_body: Some(turn.answer.clone()),

@@ -60,12 +60,16 @@ impl<S: Store> View<'_, S> {
             }
         }
         roots.sort();
+        let (friendly_id, title) = match self.name_of(row.root).await? {
+            Some(name) => (Some(name.friendly_id), name.title),
+            None => (None, None),
+        };
         Ok(ConversationView {
             v: 1,
             conversation_id: uuid_text(&row.id),
-            friendly_id: None,
+            friendly_id,
             owner: self.owner_name.clone(),
-            title: record.title,
+            title: title.or(record.title),
             started_at: utc(row.started_at),
             last_at: utc(row.last_at),
             exchanges: record.exchanges,

@@ -10,6 +10,7 @@ use ropewalk_core::agent_identity::conversation_hash;
 use ropewalk_store::Store;
 use ropewalk_store::derived::{ConversationRow, Conversations, LinkKind, Links};
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
+use ropewalk_store::names::NameRow;
 use ropewalk_store::store::ExchangeRow;
 
 use crate::link::decision::Linked;
@@ -26,6 +27,8 @@ const ATTEMPTS_MAX: usize = 16;
 #[derive(Debug)]
 pub struct Conversation {
     pub row: ConversationRow,
+    /// What it is called in references, once that is minted.
+    pub name: Option<NameRow>,
     pub branches: HashMap<ExchangeNumber, Branch>,
 }
 
@@ -84,7 +87,8 @@ impl Directory {
                 let shown = branch.shown;
                 branches.insert(branch.first, Branch { shown, key, record });
             }
-            found = Some(Arc::new(Conversation { row, branches }));
+            let name = view.name_of(root).await?;
+            found = Some(Arc::new(Conversation { row, name, branches }));
         }
         self.conversations.insert(root, found.clone());
         Ok(found)

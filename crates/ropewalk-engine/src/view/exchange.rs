@@ -166,6 +166,7 @@ impl<S: Store> View<'_, S> {
             return Ok(());
         };
         view.conversation_id = Some(uuid_text(&conversation.row.id));
+        view.friendly_id = conversation.name.as_ref().map(|name| name.friendly_id.clone());
         if let Some(branch) = conversation.branch_of(link) {
             view.branch_id = Some(branch.shown.clone());
             view.branch_key = Some(branch.key.clone());
@@ -198,7 +199,6 @@ impl<S: Store> View<'_, S> {
             kind: row.kind.clone(),
             status: row.status.name(),
             conversation_id: None,
-            // Minted ids come with references; until then a conversation goes by its id.
             friendly_id: None,
             branch_id: None,
             branch_key: None,
@@ -227,7 +227,7 @@ impl<S: Store> View<'_, S> {
             cost_usd: row.cost_nano_usd.map(usd),
             latency_ms: ended.map(|ended| (ended.0 - row.at.0) / 1_000),
             first_byte_ms: detail.first_byte_ms,
-            reuse: "none",
+            reuse: detail.reuse(),
             rules_version: row.rules_version,
             redactions: detail.redactions,
             request_sha256: hex::encode(row.request_sha256),

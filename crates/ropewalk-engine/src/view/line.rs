@@ -6,13 +6,16 @@ use ropewalk_store::{Micros, Store, StoreError};
 use ropewalk_wire::exchange::ExchangeLine;
 
 use crate::detail::Kept;
+use crate::names::NamesOfLine;
 use crate::raw::{RawExchange, Witness};
 use crate::view::{Result, View};
 
 impl<S: Store> View<'_, S> {
-    /// An exchange as a line of the exchange format.
-    pub async fn line(&self, row: &ExchangeRow) -> Result<ExchangeLine> {
-        Ok(recorded(self.store, self.owner, row).await?.to_line(&self.owner_name))
+    /// An exchange as a line of the exchange format, with the names that were given out for it.
+    pub async fn line(&self, row: &ExchangeRow, names: &mut NamesOfLine) -> Result<ExchangeLine> {
+        let mut line = recorded(self.store, self.owner, row).await?.to_line(&self.owner_name);
+        line.names = self.names_of_line(row, names).await?;
+        Ok(line)
     }
 }
 
@@ -24,6 +27,7 @@ pub(crate) async fn recorded<S: Store>(
 ) -> std::result::Result<RawExchange, StoreError> {
     let detail = Kept::of(row);
     let request = store.body(owner, row.number, Half::Request).await?;
+    let sent = store.body(owner, row.number, Half::Sent).await?;
     let response = store.body(owner, row.number, Half::Response).await?;
     let spawned_at = detail.spawned_at.iter();
     Ok(RawExchange {
@@ -35,6 +39,8 @@ pub(crate) async fn recorded<S: Store>(
         method: detail.method,
         request_headers: detail.request_headers.into_iter().collect(),
         request_body: request.unwrap_or_default().into(),
+        sent_body: sent.map(Into::into),
+        names: Default::default(),
         status: row.http_status,
         response_headers: detail.response_headers.into_iter().collect(),
         response_body: response.map(Into::into),

@@ -137,12 +137,28 @@ impl<S: Store> View<'_, S> {
         let Some(tip) = self.tip(root, &mut directory).await? else {
             return Ok(Vec::new());
         };
-        let path = self.path_to(tip).await?;
+        let mut messages = self.messages_on(&self.path_to(tip).await?, &conversation).await?;
+        number(&mut messages, &uuid_text(&conversation.row.id));
+        self.add_names(root, &mut messages).await?;
+        Ok(messages)
+    }
+
+    async fn messages_on(&self, path: &[Linked], conversation: &Conversation) -> Result<Vec<MessageView>> {
         let mut messages = Vec::new();
-        for stretch in stretches(&path) {
-            let steps = self.steps(stretch, Some(&conversation)).await?;
+        for stretch in stretches(path) {
+            let steps = self.steps(stretch, Some(conversation)).await?;
             self.add_messages(&steps, &mut messages).await?;
         }
+        Ok(messages)
+    }
+
+    /// The messages on the way to an exchange, with its answer, as they would be if it were the active one.
+    pub(super) async fn messages_to(&self, link: Linked) -> Result<Vec<MessageView>> {
+        let root = link.conversation;
+        let Some(conversation) = Directory::default().conversation(self, root).await? else {
+            return Ok(Vec::new());
+        };
+        let mut messages = self.messages_on(&self.path_to(link).await?, &conversation).await?;
         number(&mut messages, &uuid_text(&conversation.row.id));
         Ok(messages)
     }
@@ -156,6 +172,10 @@ impl<S: Store> View<'_, S> {
         let mut messages = Vec::new();
         self.add_messages(&[step], &mut messages).await?;
         number(&mut messages, &row.id);
+        let link = self.find_link(row.number).await?;
+        if let Some(link) = &link {
+            self.add_names(link.conversation, &mut messages).await?;
+        }
         for message in &mut messages {
             message.conversation_id = None;
         }
@@ -228,8 +248,14 @@ impl<S: Store> View<'_, S> {
         Ok(placed)
     }
 
+    /// The messages of an exchange's request and its answer, each with the node that it ends at.
+    pub(super) async fn said_by(&self, row: &ExchangeRow) -> Result<Vec<(Option<NodeHash>, Message)>> {
+        let placed = self.decode(row).await?;
+        Ok(placed.into_iter().map(|placed| (placed.node, placed.message)).collect())
+    }
+
     /// A recorded request; `None` for one that cannot be read.
-    pub(super) async fn read_request(&self, row: &ExchangeRow) -> Result<Option<RequestBody>> {
+    pub(crate) async fn read_request(&self, row: &ExchangeRow) -> Result<Option<RequestBody>> {
         let Some(provider) = Kept::of(row).provider(row) else {
             return Ok(None);
         };
@@ -291,17 +317,22 @@ fn stretches(path: &[Linked]) -> impl Iterator<Item = &[Linked]> {
     path.chunk_by(|_, next| !starts_over(next) && next.decision.method != Method::Reference)
 }
 
-fn message_view(placed: &Placed, step: Option<&Step>) -> MessageView {
-    let message = &placed.message;
-    let is_assistant = message.role == Role::Assistant;
-    let row = step.map(|step| &step.row);
+/// `user`, `assistant`, `tool_result` or `system`.
+pub(crate) fn kind_of(message: &Message) -> &'static str {
     let is_tool_result = |block: &Block| matches!(block, Block::ToolResult(_)) || content::is_only_reminders(block);
-    let kind = match message.role {
+    match message.role {
         Role::System => "system",
         Role::Assistant => "assistant",
         Role::User if content::has_tool_result(message) && message.blocks.iter().all(is_tool_result) => "tool_result",
         Role::User => "user",
-    };
+    }
+}
+
+fn message_view(placed: &Placed, step: Option<&Step>) -> MessageView {
+    let message = &placed.message;
+    let is_assistant = message.role == Role::Assistant;
+    let row = step.map(|step| &step.row);
+    let kind = kind_of(message);
     let timestamp = row.map(|row| match is_assistant {
         true => row.ended_at.unwrap_or(row.at),
         false => row.at,

@@ -5,7 +5,7 @@
 //! path, [`context`] what changed around them,
 //! [`session`] all messages as a tree (seed 004),
 //! [`transcript`] a path to be read elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
-//! them, [`mod@line`] the exchange format. `directory` keeps what many rows of one page share.
+//! them, [`named`] which message a reference names, [`mod@line`] the exchange format. `directory` keeps what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
 //! page behind a cursor of immutable (at, number).
@@ -18,6 +18,7 @@ pub mod exchange;
 pub mod explain;
 pub mod line;
 pub mod message;
+pub mod named;
 mod path;
 mod reason;
 pub mod reference;
@@ -27,11 +28,13 @@ pub mod transcript;
 use jiff::Timestamp;
 use ropewalk_store::derived::{Conversations, Links};
 use ropewalk_store::facts::{ExchangeNumber, HashKind, OwnerId};
+use ropewalk_store::names::{NameRow, Names};
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection};
 use ropewalk_store::{Micros, Store, StoreError};
 
 use crate::link::decision::{Linked, UnreadableLink};
 use crate::link::settle::UnreadableRecord;
+use crate::names::primary;
 
 pub use agent::AgentView;
 pub use context::{Context, ContextChange};
@@ -41,6 +44,7 @@ pub use exchange::ExchangeView;
 pub use explain::Explanation;
 pub(crate) use line::recorded;
 pub use message::MessageView;
+pub use named::{Quotation, Resolution, Suggestion};
 pub use reference::Target;
 pub use session::{SessionMessage, SessionMessages, SessionTree};
 
@@ -137,6 +141,12 @@ impl<'s, S: Store> View<'s, S> {
         };
         let rows = self.store.links(self.owner, page).await?;
         Ok(rows.iter().map(Linked::read).collect::<std::result::Result<_, _>>()?)
+    }
+
+    /// What a conversation is called in references.
+    pub(crate) async fn name_of(&self, root: ExchangeNumber) -> Result<Option<NameRow>> {
+        let names = self.store.names(self.owner, Names::OfConversations(vec![root])).await?;
+        Ok(primary(root, &names).cloned())
     }
 
     /// The conversation of that root.

@@ -1,10 +1,11 @@
 //! What people type to name something: REF.
 //!
-//! An exchange's id, a conversation's id or its beginning, the beginning of any hash, each with `~n` behind it for n turns
+//! An exchange's id, a conversation's id or its beginning, its friendly id, a reference to a message, the beginning of any hash, each with `~n` behind it for n turns
 //! back along the parents.
 
 use std::collections::BTreeSet;
 
+use ropewalk_core::reference::Reference;
 use ropewalk_store::derived::{ConversationRow, Conversations};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::hash_prefix::HashPrefix;
@@ -12,6 +13,7 @@ use ropewalk_store::store::{Asked, ExchangeRow, Questions, Selection};
 use ropewalk_store::{Micros, Store};
 
 use crate::view::directory::Directory;
+use crate::view::named::{Quotation, Resolution};
 use crate::view::{Result, View, ViewError};
 
 /// Candidates that are looked at before a reference counts as ambiguous.
@@ -22,6 +24,7 @@ const CANDIDATES_MAX: usize = 100;
 pub enum Target {
     Conversation(ConversationRow),
     Exchange(Box<ExchangeRow>),
+    Message(Box<Quotation>),
 }
 
 impl<S: Store> View<'_, S> {
@@ -42,6 +45,7 @@ impl<S: Store> View<'_, S> {
     pub async fn resolve_exchange(&self, reference: &str) -> Result<ExchangeRow> {
         match self.resolve(reference).await? {
             Target::Exchange(row) => Ok(*row),
+            Target::Message(message) => Ok(message.row),
             Target::Conversation(row) => self.tip_row(&row, reference).await,
         }
     }
@@ -59,7 +63,10 @@ impl<S: Store> View<'_, S> {
                 return Ok(Target::Conversation(row));
             }
         }
-        // Friendly ids and `@…` references are looked up here once they are minted: before hashes, which they never look like.
+        // Before hashes, which neither looks like.
+        if let Some(target) = self.by_name(name, reference).await? {
+            return Ok(target);
+        }
         let digits = name.strip_prefix("v1:").unwrap_or(name);
         let digits: String = digits.chars().filter(|c| *c != '-').collect();
         match digits.to_ascii_lowercase().parse::<HashPrefix>() {
@@ -68,7 +75,29 @@ impl<S: Store> View<'_, S> {
         }
     }
 
-    async fn by_exchange_id(&self, id: &str) -> Result<Option<ExchangeRow>> {
+    /// By a friendly id, or by a reference to a message.
+    async fn by_name(&self, name: &str, reference: &str) -> Result<Option<Target>> {
+        if let Ok(of_message) = name.parse::<Reference>() {
+            return match self.find_message(&of_message, name).await? {
+                Resolution::Found(message) => Ok(Some(Target::Message(message))),
+                Resolution::Unknown => Ok(None),
+                Resolution::Ambiguous(count) => Err(ViewError::Ambiguous {
+                    reference: reference.to_owned(),
+                    count,
+                    is_more: false,
+                }),
+            };
+        }
+        let root = self.find_named(name.strip_prefix('@').unwrap_or(name)).await?;
+        let Some((_, root)) = root else { return Ok(None) };
+        let rows = self
+            .store
+            .conversations(self.owner, Conversations::Of(vec![root]))
+            .await?;
+        Ok(rows.into_iter().next().map(Target::Conversation))
+    }
+
+    pub(super) async fn by_exchange_id(&self, id: &str) -> Result<Option<ExchangeRow>> {
         let selection = Selection::Ids(vec![id.to_owned()]);
         let rows = self.store.exchanges(self.owner, selection, Micros::MAX).await?;
         Ok(rows.into_iter().next())
@@ -130,6 +159,7 @@ impl<S: Store> View<'_, S> {
     async fn turns_back(&self, target: Target, turns: usize, reference: &str) -> Result<Target> {
         let row = match target {
             Target::Exchange(row) => *row,
+            Target::Message(message) => message.row,
             Target::Conversation(row) => self.tip_row(&row, reference).await?,
         };
         let link = self.find_link(row.number).await?;

@@ -67,6 +67,8 @@ fn stateful(id: &str, at: f64, input: &[Value]) -> RawExchange {
     RawExchange {
         path: "/v1/responses".to_owned(),
         request_body: Bytes::from(request.to_string()),
+        sent_body: None,
+        names: Default::default(),
         response_body: Some(Bytes::from(response.to_string())),
         ..said(id, at, &[]).answered(&answer("")).raw()
     }

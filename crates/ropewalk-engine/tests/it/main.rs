@@ -14,6 +14,7 @@ mod hard_cases;
 mod keys;
 mod linking;
 mod long;
+mod names;
 mod prepare;
 mod progress;
 mod projected;

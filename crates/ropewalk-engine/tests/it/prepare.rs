@@ -20,6 +20,8 @@ pub(crate) fn raw(path: &str, request: &str, response: Option<(u16, &str)>) -> R
         path: path.to_owned(),
         request_headers: Vec::new(),
         request_body: Bytes::copy_from_slice(request.as_bytes()),
+        sent_body: None,
+        names: Default::default(),
         status: response.map(|(status, _)| status),
         response_headers: Vec::new(),
         response_body: response.map(|(_, body)| Bytes::copy_from_slice(body.as_bytes())),

@@ -31,6 +31,8 @@ pub(crate) fn raw(captured: &CapturedExchange) -> RawExchange {
         path: captured.path.clone(),
         request_headers: pairs(&captured.request_headers),
         request_body: Bytes::from(captured.request_body.clone()),
+        sent_body: None,
+        names: Default::default(),
         status: captured.status,
         response_headers: pairs(&captured.response_headers),
         response_body: has_response.then(|| Bytes::from(captured.response_body.clone())),

@@ -150,6 +150,8 @@ impl Said {
             path: "/v1/messages".to_owned(),
             request_headers: self.headers.clone(),
             request_body: Bytes::from(body.to_string()),
+            sent_body: None,
+            names: Default::default(),
             status,
             response_headers: vec![("content-type".to_owned(), content_type.to_owned())],
             response_body: response.map(Bytes::from),

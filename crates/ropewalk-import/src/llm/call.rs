@@ -117,6 +117,8 @@ impl Call {
             path: path(self.provider, self.model.as_deref()),
             request_headers: session,
             request_body: Bytes::from(shape::request(self.provider, &messages, &context)),
+            sent_body: None,
+            names: Default::default(),
             status: Some(200),
             response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
             response_body: Some(Bytes::from(shape::answer(self.provider, &self.answer))),

@@ -1,16 +1,19 @@
 //! The forwarding path.
 //!
 //! In the order of a request: `serve` (listeners and threads), `service` (one request from its head to the answer's),
-//! `owner` and `headers` (whose it is, what stays on its hop), `upstream` (connections to providers), `request_body` and
+//! `owner` and `headers` (whose it is, what stays on its hop), [`interpose`], `looked` and `gathered` (who sees it whole), `upstream` (connections to providers), `request_body` and
 //! `response_body` (what passes, and the piece that waits for the journal), `tap` (what is told to the tee).
 //!
-//! Nothing here parses a body, and nothing here touches a file.
+//! Nothing here parses a body, and nothing here touches a file. A body is changed only by who was asked to look at it whole.
 
 mod answer;
 mod counters;
+mod gathered;
 mod guard;
 mod headers;
+pub mod interpose;
 mod local_exec;
+mod looked;
 mod owner;
 mod request_body;
 mod response_body;
@@ -24,6 +27,7 @@ mod upstream;
 
 pub use answer::{BodyError, LocalBody};
 pub use counters::{Counted, Counters};
+pub use interpose::{Asked, Interpose, Verdict, WholeRequest};
 pub use owner::Fingerprint;
 pub use serve::{Forwarding, ServeError};
 pub use service::{Local, LocalAnswer, Routes};

@@ -10,6 +10,7 @@ use http_body::{Body, Frame, SizeHint};
 use hyper::body::Incoming;
 
 use super::answer::Refusal;
+use super::gathered::Gathered;
 use super::tap::Tap;
 
 /// Why a body was not passed on to its end.
@@ -23,7 +24,10 @@ pub(crate) enum RequestBodyError {
 
 #[derive(Debug)]
 pub(crate) struct RequestBody {
-    inner: Incoming,
+    /// What was read before, told to the tap by then.
+    gathered: Option<Gathered>,
+    /// What is read on the way.
+    inner: Option<Incoming>,
     /// `None` where the exchange is not recorded.
     tap: Option<Tap>,
     left: u64,
@@ -36,17 +40,42 @@ pub(crate) struct RequestBody {
 impl RequestBody {
     pub(crate) fn new(inner: Incoming, tap: Option<Tap>, bytes_max: u64, failed: Rc<Cell<Option<Refusal>>>) -> Self {
         let mut body = RequestBody {
-            inner,
+            gathered: None,
+            inner: Some(inner),
             tap,
             left: bytes_max,
             bytes_max,
             ended: false,
             failed,
         };
-        if body.inner.is_end_stream() {
+        if body.is_read() {
             body.end();
         }
         body
+    }
+
+    /// A body of which some, or all, is here already.
+    pub(crate) fn gathered(
+        mut gathered: Gathered,
+        tap: Option<Tap>,
+        bytes_max: u64,
+        failed: Rc<Cell<Option<Refusal>>>,
+    ) -> Self {
+        let inner = gathered.rest.take();
+        RequestBody {
+            ended: inner.is_none(),
+            inner,
+            tap,
+            left: bytes_max.saturating_sub(gathered.bytes() as u64),
+            gathered: Some(gathered),
+            bytes_max,
+            failed,
+        }
+    }
+
+    /// Whether nothing more is to be read of the client.
+    fn is_read(&self) -> bool {
+        self.inner.as_ref().is_none_or(Incoming::is_end_stream)
     }
 
     fn end(&mut self) {
@@ -69,7 +98,7 @@ impl RequestBody {
             tap.request_data(data);
         }
         // A body of known length is not asked for its end.
-        if self.inner.is_end_stream() {
+        if self.is_read() {
             self.end();
         }
         Ok(())
@@ -84,10 +113,16 @@ impl Body for RequestBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, RequestBodyError>>> {
+        if let Some(frame) = self.gathered.as_mut().and_then(|gathered| gathered.frames.pop_front()) {
+            return Poll::Ready(Some(Ok(frame)));
+        }
         if let Some(tap) = &self.tap {
             ready!(tap.poll_room(cx));
         }
-        let frame = ready!(Pin::new(&mut self.inner).poll_frame(cx));
+        let Some(inner) = &mut self.inner else {
+            return Poll::Ready(None);
+        };
+        let frame = ready!(Pin::new(inner).poll_frame(cx));
         match frame {
             Some(Ok(frame)) => {
                 if let Some(data) = frame.data_ref()
@@ -109,10 +144,19 @@ impl Body for RequestBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        let has_frames = self
+            .gathered
+            .as_ref()
+            .is_some_and(|gathered| !gathered.frames.is_empty());
+        !has_frames && self.is_read()
     }
 
+    /// Asked before the first piece, to choose the framing.
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match (&self.gathered, &self.inner) {
+            (Some(gathered), _) => gathered.announced,
+            (None, Some(inner)) => inner.size_hint(),
+            (None, None) => SizeHint::with_exact(0),
+        }
     }
 }

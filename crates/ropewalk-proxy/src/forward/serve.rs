@@ -19,6 +19,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, watch};
 use tokio::task::LocalSet;
 
 use super::counters::Counters;
+use super::gathered::Gathering;
+use super::interpose::Interpose;
 use super::local_exec::LocalExec;
 use super::service::{Local, Parts, Routes, Service};
 use super::settings::{Limits, Settings};
@@ -62,13 +64,22 @@ enum Job {
 
 impl Forwarding {
     /// Starts the threads. Nothing is accepted before [`Self::listen`].
-    pub fn start(settings: Settings, tee: Tee, journal: Option<Journal>, local: Local) -> Result<Self, ServeError> {
+    /// `interposed` look at requests in this order, each at what the one before it sends.
+    pub fn start(
+        settings: Settings,
+        tee: Tee,
+        journal: Option<Journal>,
+        local: Local,
+        interposed: Vec<Arc<dyn Interpose>>,
+    ) -> Result<Self, ServeError> {
         let settings = Arc::new(settings);
         let counters = Arc::new(Counters::default());
         let parts = Parts {
             tee,
             journal,
             local,
+            interposed: interposed.into(),
+            gathering: Gathering::default(),
             counters: Arc::clone(&counters),
         };
         // Made here once so that a bad certificate file is told at the start.

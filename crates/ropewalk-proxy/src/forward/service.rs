@@ -8,19 +8,24 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::Body as _;
+use http_body_util::Full;
 use hyper::body::Incoming;
 use ropewalk_wire::provider::{Endpoint, Route, Upstream as Provider, route, upstream_by_headers};
 use uuid::Uuid;
 
 use super::answer::{AnswerBody, LocalBody, Refusal};
 use super::counters::{Counters, InFlight};
+use super::gathered::{Gathered, Gathering};
+use super::interpose::Interpose;
+use super::looked::{Decided, Forwarded, Look};
 use super::request_body::RequestBody;
 use super::response_body::ResponseBody;
 use super::settings::{Limits, Settings};
 use super::tap::{Tap, Watch};
-use super::upstream::{Upstream, UpstreamError};
+use super::upstream::{Lease, Upstream, UpstreamError};
 use super::{guard, headers, owner, tls};
 use crate::clock::now;
 use crate::journal::Journal;
@@ -53,6 +58,8 @@ pub(crate) struct Parts {
     /// Asked whether there is room; without one, there always is.
     pub(crate) journal: Option<Journal>,
     pub(crate) local: Local,
+    pub(crate) interposed: Arc<[Arc<dyn Interpose>]>,
+    pub(crate) gathering: Gathering,
     pub(crate) counters: Arc<Counters>,
 }
 
@@ -153,16 +160,44 @@ impl Service {
         if keep.is_some() && self.parts.journal.as_ref().is_some_and(|journal| !journal.accepts()) {
             return Err(Refusal::JournalFull);
         }
-        let recorded = keep.map(|keep| self.begin(&request, route, owner, keep));
+        let recorded = keep.map(|keep| self.begin(&request, route, Arc::clone(&owner), keep));
         let (id, tap) = recorded.unzip();
         let watch = Watch::new(tap);
-        let sent = self.send(settings, &upstream, request, route, &watch).await;
-        let (answer, lease) = sent.inspect_err(|refusal| {
+        let look = Look {
+            parts: &self.parts,
+            limits: &settings.limits,
+            route,
+            upstream: provider.name(),
+            owner,
+            id,
+        };
+        let sent = async {
+            match look.decide(request, watch.tap()).await? {
+                Decided::Answer(answer) => Ok(Sent::FromStore(answer)),
+                Decided::Forward(forwarded) => {
+                    let Forwarded { head, body, tells } = *forwarded;
+                    let (answer, lease) = self.send(settings, &upstream, (head, body), route, &watch).await?;
+                    Ok(Sent::Forwarded(answer, lease, tells))
+                }
+            }
+        };
+        let sent = sent.await.inspect_err(|refusal: &Refusal| {
             if let Some(tap) = watch.tap() {
                 tap.abandon(ending_of(*refusal));
             }
         })?;
-        Ok(pass_on(answer, id, watch, lease, settings, in_flight).await)
+        let mut answer = match sent {
+            Sent::FromStore(answer) => answer_from_store(answer, &watch).await,
+            Sent::Forwarded(answer, lease, tells) => {
+                let mut answer = pass_on(answer, watch, lease, settings, in_flight).await;
+                answer.headers_mut().extend(tells);
+                answer
+            }
+        };
+        if let Some(id) = id {
+            name_exchange(answer.headers_mut(), id);
+        }
+        Ok(answer)
     }
 
     fn begin(&self, request: &Request<Incoming>, route: &Route<'_>, owner: Arc<str>, keep: Keep) -> (Uuid, Tap) {
@@ -185,26 +220,24 @@ impl Service {
         &self,
         settings: &Settings,
         upstream: &Rc<Upstream>,
-        request: Request<Incoming>,
+        (mut head, body): (http::request::Parts, Outgoing),
         route: &Route<'_>,
         watch: &Watch,
-    ) -> Result<(Response<Incoming>, super::upstream::Lease), Refusal> {
-        let (mut parts, body) = request.into_parts();
-        headers::strip_hop_by_hop(&mut parts.headers);
-        headers::strip_ours(&mut parts.headers);
+    ) -> Result<(Response<Incoming>, Lease), Refusal> {
+        headers::strip_hop_by_hop(&mut head.headers);
+        headers::strip_ours(&mut head.headers);
         let failed = Rc::new(Cell::new(None));
-        let body = RequestBody::new(
-            body,
-            watch.tap().cloned(),
-            settings.limits.body_bytes,
-            Rc::clone(&failed),
-        );
+        let (tap, bytes_max, fails) = (watch.tap().cloned(), settings.limits.body_bytes, Rc::clone(&failed));
+        let body = match body {
+            Outgoing::AsItComes(body) => RequestBody::new(body, tap, bytes_max, fails),
+            Outgoing::Gathered(gathered) => RequestBody::gathered(gathered, tap, bytes_max, fails),
+        };
         let target = match route.rest {
             "" => "/",
             rest => rest,
         };
         upstream
-            .send(Request::from_parts(parts, body), target)
+            .send(Request::from_parts(head, body), target)
             .await
             .map_err(|error| {
                 tracing::debug!(%error, "not forwarded");
@@ -219,12 +252,46 @@ impl Service {
     }
 }
 
+/// A body that goes to the provider.
+#[derive(Debug)]
+pub(crate) enum Outgoing {
+    AsItComes(Incoming),
+    Gathered(Gathered),
+}
+
+/// Where an answer comes from.
+enum Sent {
+    Forwarded(Response<Incoming>, Lease, HeaderMap),
+    FromStore(Response<Bytes>),
+}
+
+/// An answer that no provider gave, told like one that was forwarded.
+async fn answer_from_store(answer: Response<Bytes>, watch: &Watch) -> Response<AnswerBody> {
+    if let Some(tap) = watch.tap() {
+        tap.reused();
+        tap.response_head(ResponseHead {
+            at: now(),
+            status: answer.status(),
+            headers: answer.headers().clone(),
+        });
+        tap.response_data(answer.body());
+        drop(tap.end(Ending::Complete).await);
+    }
+    answer.map(|body| AnswerBody::Own(Full::new(body)))
+}
+
+fn name_exchange(headers: &mut HeaderMap, id: Uuid) {
+    let mut text = Uuid::encode_buffer();
+    if let Ok(value) = HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)) {
+        headers.insert(EXCHANGE_HEADER, value);
+    }
+}
+
 /// The head of an answer, without what belonged to the provider's hop.
 async fn pass_on(
     answer: Response<Incoming>,
-    id: Option<Uuid>,
     watch: Watch,
-    lease: super::upstream::Lease,
+    lease: Lease,
     settings: &Settings,
     in_flight: InFlight,
 ) -> Response<AnswerBody> {
@@ -244,12 +311,6 @@ async fn pass_on(
         drop(tap.end(Ending::Complete).await);
     }
     let body = ResponseBody::new(body, &parts.headers, watch, lease, settings.limits.idle, in_flight);
-    if let Some(id) = id {
-        let mut text = Uuid::encode_buffer();
-        if let Ok(value) = HeaderValue::from_str(id.hyphenated().encode_lower(&mut text)) {
-            parts.headers.insert(EXCHANGE_HEADER, value);
-        }
-    }
     Response::from_parts(parts, AnswerBody::Forwarded(Box::new(body)))
 }
 

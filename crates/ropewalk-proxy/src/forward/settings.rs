@@ -70,6 +70,10 @@ pub struct Limits {
     pub drain_time: Duration,
     /// Threads that forward.
     pub threads: usize,
+    /// Of one body, while somebody wants to see it whole; a larger one passes unseen.
+    pub interpose_bytes: usize,
+    /// The same of all bodies at a time: what is gathered is memory that clients choose.
+    pub interpose_bytes_sum: usize,
 }
 
 impl Default for Limits {
@@ -84,6 +88,8 @@ impl Default for Limits {
             connect_time: Duration::from_secs(30),
             drain_time: Duration::from_secs(30),
             threads: std::thread::available_parallelism().map_or(1, |cores| (cores.get() / 2).clamp(1, THREADS_MAX)),
+            interpose_bytes: 32 << 20,
+            interpose_bytes_sum: 64 << 20,
         }
     }
 }

@@ -46,6 +46,16 @@ impl Tap {
         self.send(Event::RequestEnd);
     }
 
+    /// Another body goes to the provider than the client sent.
+    pub(crate) fn sent(&self, body: &Bytes) {
+        self.send(|key| Event::Sent(key, body.clone()));
+    }
+
+    /// The answer comes from the store.
+    pub(crate) fn reused(&self) {
+        self.send(Event::Reused);
+    }
+
     pub(crate) fn response_head(&self, head: ResponseHead) {
         self.send(|key| Event::ResponseHead(key, Box::new(head)));
     }

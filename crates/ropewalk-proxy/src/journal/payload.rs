@@ -16,6 +16,8 @@ const WHOLE: u8 = 1;
 const HAS_HEAD: u8 = 1;
 /// The flag of a response chunk: the answer is complete with it, whatever may follow.
 const COMPLETES: u8 = 2;
+/// The flag of an end: the answer came from the store.
+const REUSED: u8 = 2;
 
 /// Headers by name, the kept ones only.
 pub type Headers = Vec<(String, String)>;
@@ -24,6 +26,8 @@ pub type Headers = Vec<(String, String)>;
 pub enum Payload {
     Begin(Begin),
     RequestChunk(RequestChunk),
+    /// Of what the provider got in the request's place.
+    SentChunk(RequestChunk),
     ResponseChunk(ResponseChunk),
     End(End),
     Gap(Gap),
@@ -110,6 +114,7 @@ pub struct Mark {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct End {
+    pub is_reused: bool,
     pub ending: Ending,
     pub at: Micros,
     /// How much was redacted in both bodies.
@@ -145,10 +150,8 @@ impl Payload {
                 headers: from.headers()?,
                 body: from.0,
             }),
-            Kind::RequestChunk => Payload::RequestChunk(RequestChunk {
-                is_last: from.u8()? & WHOLE != 0,
-                body: from.0,
-            }),
+            Kind::RequestChunk => Payload::RequestChunk(from.request_chunk()?),
+            Kind::SentChunk => Payload::SentChunk(from.request_chunk()?),
             Kind::ResponseChunk => {
                 let flags = from.u8()?;
                 Payload::ResponseChunk(ResponseChunk {
@@ -159,13 +162,14 @@ impl Payload {
                 })
             }
             Kind::End => {
-                let has_head = from.u8()? & HAS_HEAD != 0;
+                let flags = from.u8()?;
                 Payload::End(End {
+                    is_reused: flags & REUSED != 0,
                     ending: Ending::of_code(from.u8()?)?,
                     at: from.micros()?,
                     redactions: u32::from_le_bytes(from.array()?),
                     marks: from.marks()?,
-                    head: from.head(has_head)?,
+                    head: from.head(flags & HAS_HEAD != 0)?,
                     body: from.0,
                 })
             }
@@ -228,20 +232,41 @@ pub fn write_response_chunk<'h>(
     write_head(out, head);
 }
 
+/// What is written of an end before the answer's head.
+#[derive(Debug, Clone, Copy)]
+pub struct EndParts<'a> {
+    pub ending: Ending,
+    pub at: Micros,
+    pub redactions: u32,
+    pub marks: &'a [Mark],
+    pub is_reused: bool,
+}
+
+impl EndParts<'_> {
+    /// Of an exchange of which more is missing.
+    pub fn lost(at: Micros) -> Self {
+        EndParts {
+            ending: Ending::Lost,
+            at,
+            redactions: 0,
+            marks: &[],
+            is_reused: false,
+        }
+    }
+}
+
 /// The body follows.
 pub fn write_end<'h>(
     out: &mut Vec<u8>,
-    ending: Ending,
-    at: Micros,
-    redactions: u32,
-    marks: &[Mark],
+    end: EndParts<'_>,
     head: Option<HeadParts<impl Iterator<Item = (&'h str, &'h [u8])>>>,
 ) {
-    out.push(if head.is_some() { HAS_HEAD } else { 0 });
-    out.push(ending.code());
-    out.extend_from_slice(&at.0.to_le_bytes());
-    out.extend_from_slice(&redactions.to_le_bytes());
-    write_marks(out, marks);
+    let has_head = if head.is_some() { HAS_HEAD } else { 0 };
+    out.push(has_head | if end.is_reused { REUSED } else { 0 });
+    out.push(end.ending.code());
+    out.extend_from_slice(&end.at.0.to_le_bytes());
+    out.extend_from_slice(&end.redactions.to_le_bytes());
+    write_marks(out, end.marks);
     write_head(out, head);
 }
 
@@ -304,6 +329,13 @@ fn write_number(out: &mut Vec<u8>, mut number: u64) {
 struct Source(Bytes);
 
 impl Source {
+    fn request_chunk(mut self) -> Option<RequestChunk> {
+        Some(RequestChunk {
+            is_last: self.u8()? & WHOLE != 0,
+            body: self.0,
+        })
+    }
+
     fn u8(&mut self) -> Option<u8> {
         self.0.try_get_u8().ok()
     }

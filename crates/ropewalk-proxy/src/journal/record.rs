@@ -31,6 +31,8 @@ pub enum Kind {
     ResponseChunk,
     End,
     Gap,
+    /// Of what the provider got in the request's place.
+    SentChunk,
 }
 
 impl Kind {
@@ -41,6 +43,7 @@ impl Kind {
             Kind::ResponseChunk => 3,
             Kind::End => 4,
             Kind::Gap => 5,
+            Kind::SentChunk => 6,
         }
     }
 
@@ -51,6 +54,7 @@ impl Kind {
             Kind::ResponseChunk,
             Kind::End,
             Kind::Gap,
+            Kind::SentChunk,
         ];
         all.into_iter().find(|kind| kind.code() == code)
     }

@@ -20,6 +20,9 @@ pub(super) struct Open {
     /// Kept while the batch is read in which it was found.
     begin: Option<Begin>,
     request_chunks: Vec<Position>,
+    /// Of what was sent in the request's place.
+    sent_chunks: Vec<Position>,
+    sent_is_whole: bool,
     response_chunks: Vec<Position>,
     /// The answer said that it is complete; its client may know.
     is_answered: bool,
@@ -49,6 +52,8 @@ impl Open {
             last_at: begin.at,
             begin: Some(begin.clone()),
             request_chunks: Vec::new(),
+            sent_chunks: Vec::new(),
+            sent_is_whole: false,
             response_chunks: Vec::new(),
             is_answered: false,
             request_bytes: bytes,
@@ -59,6 +64,12 @@ impl Open {
     pub(super) fn add_request_chunk(&mut self, at: Position, is_last: bool, bytes: u64) {
         self.request_chunks.push(at);
         self.is_whole |= is_last;
+        self.request_bytes += bytes;
+    }
+
+    pub(super) fn add_sent_chunk(&mut self, at: Position, is_last: bool, bytes: u64) {
+        self.sent_chunks.push(at);
+        self.sent_is_whole |= is_last;
         self.request_bytes += bytes;
     }
 
@@ -83,13 +94,15 @@ impl Open {
 
     /// Where its records are.
     pub(super) fn places(&self) -> impl Iterator<Item = Position> {
-        let chunks = self.request_chunks.iter().chain(&self.response_chunks);
+        let requests = self.request_chunks.iter().chain(&self.sent_chunks);
+        let chunks = requests.chain(&self.response_chunks);
         std::iter::once(&self.begins_at).chain(chunks).copied()
     }
 
     /// Its records have been put somewhere else.
     pub(super) fn follow(&mut self, moved: &Moved) {
-        let chunks = self.request_chunks.iter_mut().chain(&mut self.response_chunks);
+        let requests = self.request_chunks.iter_mut().chain(&mut self.sent_chunks);
+        let chunks = requests.chain(&mut self.response_chunks);
         for at in std::iter::once(&mut self.begins_at).chain(chunks) {
             *at = moved.get(at).copied().unwrap_or(*at);
         }
@@ -126,6 +139,8 @@ pub(super) fn exchange(
         path: begin.target,
         request_headers: begin.headers,
         request_body,
+        sent_body: sent_body(open, reader)?,
+        names: Default::default(),
         status: None,
         response_headers: Vec::new(),
         response_body: None,
@@ -167,6 +182,21 @@ fn request_body(open: &Open, reader: &mut Reader, begin: &Begin) -> io::Result<O
     Ok(Some(Bytes::from(body)))
 }
 
+/// What was sent in the request's place. Of one that is not whole nothing is told.
+fn sent_body(open: &Open, reader: &mut Reader) -> io::Result<Option<Bytes>> {
+    if !open.sent_is_whole {
+        return Ok(None);
+    }
+    let mut body = Vec::new();
+    for at in &open.sent_chunks {
+        match reader.read_at(*at)?.map(|entry| entry.payload) {
+            Some(Payload::SentChunk(chunk)) => body.extend_from_slice(&chunk.body),
+            _ => return Ok(None),
+        }
+    }
+    Ok(Some(Bytes::from(body)))
+}
+
 /// The answer as far as it is there. A chunk that cannot be read ends it.
 fn answer(open: &Open, reader: &mut Reader, end: Option<&End>) -> io::Result<(Option<AnswerHead>, Bytes)> {
     let head = end.and_then(|end| end.head.clone());
@@ -200,6 +230,7 @@ fn add_answer(raw: &mut RawExchange, head: Option<AnswerHead>, body: Bytes) {
 
 fn add_ending(raw: &mut RawExchange, end: &End) {
     raw.witness.arrivals = end.marks.iter().map(|mark| (mark.offset, mark.at)).collect();
+    raw.witness.is_reused = end.is_reused;
     raw.witness.client_left = end.ending == Ending::ClientCancelled;
     raw.cut_off = match end.ending {
         // Nothing came back: that is no complete answer, whatever the sender of the event meant.

@@ -9,6 +9,7 @@ use std::io;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use ropewalk_engine::RawExchange;
 
 use super::assemble::{self, Closing, Open};
@@ -58,7 +59,8 @@ impl Batch {
 
     fn add(&mut self, owner: String, exchange: RawExchange) {
         self.count += 1;
-        self.bytes += exchange.request_body.len() + exchange.response_body.as_ref().map_or(0, |body| body.len());
+        let other_bodies = [&exchange.sent_body, &exchange.response_body].into_iter().flatten();
+        self.bytes += exchange.request_body.len() + other_bodies.map(Bytes::len).sum::<usize>();
         match self.groups.iter_mut().find(|group| group.owner == owner) {
             Some(group) => group.exchanges.push(exchange),
             None => self.groups.push(Group {
@@ -201,6 +203,11 @@ impl Intake {
             Payload::RequestChunk(chunk) => {
                 if let Some(open) = self.open.get_mut(&number) {
                     open.add_request_chunk(entry.at, chunk.is_last, bytes);
+                }
+            }
+            Payload::SentChunk(chunk) => {
+                if let Some(open) = self.open.get_mut(&number) {
+                    open.add_sent_chunk(entry.at, chunk.is_last, bytes);
                 }
             }
             Payload::ResponseChunk(chunk) => {

@@ -61,6 +61,10 @@ pub enum Event {
     RequestData(ExchangeKey, Bytes),
     /// The request is whole.
     RequestEnd(ExchangeKey),
+    /// What the provider gets in the request's place. Comes behind the request's end, in one piece.
+    Sent(ExchangeKey, Bytes),
+    /// The provider is not asked: what follows is an answer from the store.
+    Reused(ExchangeKey),
     ResponseHead(ExchangeKey, Box<ResponseHead>),
     ResponseData(ExchangeKey, Bytes, Micros),
     /// The event that ends an answer has come by, though its body may go on: from here on the answer counts as complete. Told
@@ -90,9 +94,11 @@ impl Event {
     /// What it holds in memory.
     pub(crate) fn bytes(&self) -> usize {
         match self {
-            Event::RequestData(_, data) | Event::ResponseData(_, data, _) => data.len() + EVENT_BYTES,
+            Event::RequestData(_, data) | Event::Sent(_, data) | Event::ResponseData(_, data, _) => {
+                data.len() + EVENT_BYTES
+            }
             Event::Begin(..) | Event::ResponseHead(..) => HEADERS_BYTES,
-            Event::RequestEnd(_) | Event::Whole { .. } | Event::End { .. } => EVENT_BYTES,
+            Event::RequestEnd(_) | Event::Reused(_) | Event::Whole { .. } | Event::End { .. } => EVENT_BYTES,
         }
     }
 

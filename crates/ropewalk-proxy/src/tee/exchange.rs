@@ -12,7 +12,7 @@ use super::kept::{self, Names};
 use super::marks::Marks;
 use super::scrub::{BodyOf, Half, Scrub};
 use crate::journal::Writer;
-use crate::journal::payload::{self, BeginParts, HeadParts};
+use crate::journal::payload::{self, BeginParts, EndParts, HeadParts};
 use crate::journal::record::{Kind, Sequence};
 
 /// What is kept of a body in memory before it is written.
@@ -54,6 +54,7 @@ pub(super) struct Exchange {
     answer_at: Micros,
     marks: Marks,
     redactions: u32,
+    is_reused: bool,
     /// The answer said that it is complete, and no record says so yet.
     completes: bool,
     /// Records of it are missing; no more are written.
@@ -76,6 +77,7 @@ impl Exchange {
             answer: Body::default(),
             marks: Marks::default(),
             redactions: 0,
+            is_reused: false,
             completes: false,
             lost: false,
         }
@@ -135,6 +137,35 @@ impl Exchange {
         self.close(Half::Request);
         self.request_ended = true;
         self.write_request(desk);
+    }
+
+    /// What the provider got instead. Written at once: it is whole.
+    pub(super) fn sent(&mut self, data: bytes::Bytes, desk: &mut Desk) {
+        if self.head.keep == Keep::Metadata {
+            return;
+        }
+        let mut sent = Body::default();
+        // Its headers are the request's, which were of no encoding, or nobody would have looked at it.
+        let headers = HeaderMap::new();
+        sent.begin(&mut *desk.scrub, &body_of(&self.head, Half::Request, &headers));
+        sent.push(data);
+        // Secrets in it are those of the request, which are counted there.
+        sent.end();
+        self.write_request(desk);
+        loop {
+            let is_last = sent.buffered() <= CHUNK_BYTES;
+            desk.writer.add(Kind::SentChunk, self.number, |out| {
+                payload::write_request_chunk(out, is_last);
+                sent.write(out, CHUNK_BYTES);
+            });
+            if is_last {
+                return;
+            }
+        }
+    }
+
+    pub(super) fn reused(&mut self) {
+        self.is_reused = true;
     }
 
     pub(super) fn response_head(&mut self, head: Box<ResponseHead>, desk: &mut Desk) {
@@ -201,7 +232,17 @@ impl Exchange {
         let answer = &mut self.answer;
         desk.writer.add(Kind::End, self.number, |out| {
             let head = head.as_deref().map(|head| head_parts(head, &desk.response_names));
-            payload::write_end(out, ending, at, self.redactions, self.marks.as_slice(), head);
+            payload::write_end(
+                out,
+                EndParts {
+                    ending,
+                    at,
+                    redactions: self.redactions,
+                    marks: self.marks.as_slice(),
+                    is_reused: self.is_reused,
+                },
+                head,
+            );
             answer.write(out, CHUNK_BYTES);
         });
         self.number

@@ -153,6 +153,8 @@ impl Worker {
             } => return self.end(exchange, ending, at, release),
             Event::RequestData(key, ..)
             | Event::RequestEnd(key)
+            | Event::Sent(key, ..)
+            | Event::Reused(key)
             | Event::ResponseHead(key, ..)
             | Event::ResponseData(key, ..) => (key, event),
             Event::Whole { exchange, .. } => (exchange, event),
@@ -182,6 +184,14 @@ impl Worker {
             }
             Event::RequestEnd(_) => {
                 exchange.request_end(desk);
+                None
+            }
+            Event::Sent(_, body) => {
+                exchange.sent(body, desk);
+                None
+            }
+            Event::Reused(_) => {
+                exchange.reused();
                 None
             }
             Event::ResponseHead(_, head) => {
@@ -304,7 +314,7 @@ impl Worker {
         for number in &self.missing.owed_ends {
             self.desk.writer.add(Kind::End, Some(*number), |out| {
                 let no_head = None::<payload::HeadParts<std::iter::Empty<_>>>;
-                payload::write_end(out, payload::Ending::Lost, until, 0, &[], no_head);
+                payload::write_end(out, payload::EndParts::lost(until), no_head);
             });
         }
         if self.desk.writer.write_beyond().is_ok() {

@@ -1,7 +1,7 @@
 //! The bytes of the format. A change here needs a new marker, and a reader for the old one.
 
 use bytes::Bytes;
-use ropewalk_proxy::journal::payload::{self, BeginParts, Ending, Gap, HeadParts, Mark, Payload};
+use ropewalk_proxy::journal::payload::{self, BeginParts, EndParts, Ending, Gap, HeadParts, Mark, Payload};
 use ropewalk_proxy::journal::record::{self, HEADER_BYTES, Header, Kind, Sequence};
 use ropewalk_store::Micros;
 use uuid::Uuid;
@@ -54,7 +54,14 @@ fn all() -> Vec<(Kind, Vec<u8>, &'static str)> {
     let end = record(Kind::End, 4, |out| {
         let mark = |offset, at| Mark { offset, at: Micros(at) };
         let marks = [mark(1, 1000), mark(300, 1001)];
-        payload::write_end(out, Ending::ClientCancelled, Micros(5), 6, &marks, Some(head()));
+        let end = EndParts {
+            ending: Ending::ClientCancelled,
+            at: Micros(5),
+            redactions: 6,
+            marks: &marks,
+            is_reused: false,
+        };
+        payload::write_end(out, end, Some(head()));
         out.extend_from_slice(b"{}");
     });
     let gap = record(Kind::Gap, 5, |out| {
@@ -65,6 +72,10 @@ fn all() -> Vec<(Kind, Vec<u8>, &'static str)> {
             until: 4,
         };
         payload::write_gap(out, &gap);
+    });
+    let sent_chunk = record(Kind::SentChunk, 6, |out| {
+        payload::write_request_chunk(out, true);
+        out.extend_from_slice(b"{}");
     });
     vec![
         (
@@ -102,6 +113,13 @@ fn all() -> Vec<(Kind, Vec<u8>, &'static str)> {
              f7527701200000000500000012f7a1f401000000070000000500000007000000aad1787d\
              0100000000000000020000000000000003000000000000000400000000000000",
         ),
+        (
+            Kind::SentChunk,
+            sent_chunk,
+            "\
+             f752770103000000060000007c963f1d01000000070000000600000007000000b829f23b\
+             017b7d",
+        ),
     ]
 }
 
@@ -129,6 +147,7 @@ fn what_is_written_is_read() {
                 assert!(begin.is_whole && begin.body == "{}");
             }
             Payload::RequestChunk(chunk) => assert!(!chunk.is_last && chunk.body == "{}"),
+            Payload::SentChunk(chunk) => assert!(chunk.is_last && chunk.body == "{}"),
             Payload::ResponseChunk(chunk) => {
                 assert_eq!((chunk.at, chunk.head.unwrap().status), (Micros(4), 200));
                 assert_eq!(chunk.body, "{}");

@@ -7,7 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 use http_body_util::BodyExt as _;
-use ropewalk_proxy::forward::{Forwarding, Limits, Local, LocalBody, Owners, Routes, Settings, UpstreamSettings};
+use ropewalk_proxy::forward::{
+    Forwarding, Interpose, Limits, Local, LocalBody, Owners, Routes, Settings, UpstreamSettings,
+};
 use ropewalk_proxy::tee::{self, Ending, Event, ExchangeKey, Released};
 use ropewalk_testkit::upstream::Upstream;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -30,6 +32,8 @@ pub(crate) struct Kept {
     pub(crate) target: String,
     pub(crate) request: Vec<u8>,
     pub(crate) request_whole: bool,
+    pub(crate) sent: Option<Bytes>,
+    pub(crate) reused: bool,
     pub(crate) status: Option<StatusCode>,
     pub(crate) headers: HeaderMap,
     pub(crate) response: Vec<u8>,
@@ -66,6 +70,11 @@ impl Proxy {
     }
 
     pub(crate) async fn start(settings: Settings) -> Proxy {
+        Proxy::start_with(settings, Vec::new()).await
+    }
+
+    /// With somebody who looks at requests before they are forwarded.
+    pub(crate) async fn start_with(settings: Settings, interposed: Vec<Arc<dyn Interpose>>) -> Proxy {
         let (tee, inbox) = tee::channel(8 << 20);
         let local: Local = Arc::new(|_| {
             Box::pin(async {
@@ -74,7 +83,7 @@ impl Proxy {
                 ))
             })
         });
-        let forwarding = Forwarding::start(settings, tee, None, local).unwrap();
+        let forwarding = Forwarding::start(settings, tee, None, local, interposed).unwrap();
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { forwarding.listen(listener, Routes::All).await });
@@ -144,6 +153,8 @@ fn keep(kept: &mut Vec<Kept>, event: Event) -> Option<tokio::sync::oneshot::Send
         }),
         Event::RequestData(key, data) => of(kept, key).request.extend_from_slice(&data),
         Event::RequestEnd(key) => of(kept, key).request_whole = true,
+        Event::Sent(key, body) => of(kept, key).sent = Some(body),
+        Event::Reused(key) => of(kept, key).reused = true,
         Event::ResponseHead(key, head) => {
             let kept = of(kept, key);
             kept.status = Some(head.status);

@@ -310,6 +310,7 @@ pub(crate) fn answer_head() -> Box<ResponseHead> {
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) struct Bodies {
     pub(crate) request: Vec<u8>,
+    pub(crate) sent: Vec<u8>,
     pub(crate) answer: Vec<u8>,
     pub(crate) is_whole: bool,
     pub(crate) ended: bool,
@@ -335,6 +336,7 @@ pub(crate) fn bodies(entries: &[Entry]) -> std::collections::BTreeMap<u128, Bodi
                 bodies.request.extend_from_slice(&chunk.body);
                 bodies.is_whole = chunk.is_last;
             }
+            Payload::SentChunk(chunk) => bodies.sent.extend_from_slice(&chunk.body),
             Payload::ResponseChunk(chunk) => bodies.answer.extend_from_slice(&chunk.body),
             Payload::End(end) => {
                 bodies.answer.extend_from_slice(&end.body);

@@ -21,6 +21,7 @@ fn kinds(journal: &Journal) -> Vec<&'static str> {
     let kind = |payload: &Payload| match payload {
         Payload::Begin(_) => "begin",
         Payload::RequestChunk(_) => "request",
+        Payload::SentChunk(_) => "sent",
         Payload::ResponseChunk(_) => "response",
         Payload::End(_) => "end",
         Payload::Gap(_) => "gap",

@@ -25,6 +25,7 @@ pub(super) async fn body(
 ) -> Result<Option<Vec<u8>>> {
     let select = match half {
         Half::Request => sql::READ_REQUEST,
+        Half::Sent => sql::READ_SENT,
         Half::Response => sql::READ_RESPONSE,
     };
     let rows = query(client, select, &[&owner.0, &exchange.0]).await?;

@@ -137,8 +137,10 @@ impl Check<'_> {
             after = last.get(0);
             for row in &rows {
                 self.body(row, 2, depth).await?;
-                if row.get::<_, Option<&[u8]>>(6).is_some() {
-                    self.body(row, 6, depth).await?;
+                for column in [6, 10] {
+                    if row.get::<_, Option<&[u8]>>(column).is_some() {
+                        self.body(row, column, depth).await?;
+                    }
                 }
             }
         }
@@ -146,7 +148,11 @@ impl Check<'_> {
 
     async fn body(&mut self, row: &Row, column: usize, depth: Depth) -> Result<()> {
         let outcome = self.try_body(row, column, depth).await;
-        let half = if column == 2 { "request" } else { "response" };
+        let half = match column {
+            2 => "request",
+            6 => "response",
+            _ => "what was sent in the place of the request",
+        };
         match outcome {
             Err(StoreError::Damaged(why)) => {
                 let id = unescape(row.get(1));

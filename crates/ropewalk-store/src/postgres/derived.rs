@@ -23,6 +23,7 @@ pub(super) async fn state(client: &Client, owner: OwnerId) -> Result<LinkState> 
         version: unsigned(row.get(0)),
         linked_to: Position(row.get(1)),
         newest: Position(row.get(2)),
+        named_to: Position(row.get(3)),
     })
 }
 
@@ -42,9 +43,21 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &LinkChanges) -> Re
         drop_all(&transaction, owner).await?;
     }
     write(&transaction, owner, changes).await?;
+    follow_names(&transaction, owner, changes).await?;
     query(&transaction, sql::ADVANCE_LINKS, &[&owner.0, &changes.linked_to.0]).await?;
     transaction.commit().await.map_err(problem)?;
     Ok(true)
+}
+
+/// Names go where their exchanges went.
+async fn follow_names(transaction: &Transaction<'_>, owner: OwnerId, changes: &LinkChanges) -> Result<()> {
+    let gone: Vec<i64> = changes.gone_conversations.iter().map(|root| root.0).collect();
+    if changes.from_scratch {
+        query(transaction, sql::FOLLOW_ALL_NAMES, &[&owner.0]).await?;
+    } else if !gone.is_empty() {
+        query(transaction, sql::FOLLOW_NAMES, &[&owner.0, &gone]).await?;
+    }
+    Ok(())
 }
 
 /// Everything but the aliases: an id that was given out finds its conversation for ever.

@@ -23,6 +23,7 @@ mod known_parts;
 mod link_check;
 mod log;
 mod look_up;
+mod names;
 mod nodes;
 mod numbers;
 mod packed;
@@ -49,6 +50,7 @@ use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, Lin
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats, Store, StoreError,
@@ -278,6 +280,26 @@ impl Store for Postgres {
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         log::imported_files(&self.client().await?, owner, &paths).await
+    }
+
+    async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        names::save(self, owner, &changes).await
+    }
+
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        names::names(&self.client().await?, owner, which).await
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        names::message_names(&self.client().await?, owner, which).await
+    }
+
+    async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
+        names::pin(self, owner, &pins).await
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        names::pins(&self.client().await?, owner, &keys).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -160,6 +160,7 @@ async fn write(
         row.position = position;
     }
     rows::store(transaction, owner, &plan.rows, bodies).await?;
+    rows::store_sent(transaction, owner, &plan.rows, bodies).await?;
     Ok(parts)
 }
 
@@ -449,6 +450,7 @@ impl<'b> Plan<'b> {
                 bodies.len() - 1
             };
             row.request_body = row.is_new.then(|| push(&row.begin.request));
+            row.sent_body = row.sent().map(&mut push);
             row.response_body = row.end.response.as_ref().map(push);
         }
         bodies

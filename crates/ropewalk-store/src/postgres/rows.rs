@@ -9,7 +9,7 @@ use super::bodies::Bodies;
 use super::packed::{escape, write_texts};
 use super::problem::raced;
 use super::{query, signed, sql};
-use crate::facts::{Key, NewExchange, OwnerId, Status};
+use crate::facts::{Body, Key, NewExchange, OwnerId, Status};
 use crate::packed::{status_code, write_hashes, write_keys, write_usage};
 use crate::store::Result;
 
@@ -29,6 +29,7 @@ pub(super) struct Row<'b> {
     known_keys: Vec<Key>,
     /// Places among the bodies of the batch.
     pub(super) request_body: Option<usize>,
+    pub(super) sent_body: Option<usize>,
     pub(super) response_body: Option<usize>,
 }
 
@@ -52,6 +53,7 @@ impl<'b> Row<'b> {
             at: exchange.at.0,
             known_keys: Vec::new(),
             request_body: None,
+            sent_body: None,
             response_body: None,
         }
     }
@@ -75,6 +77,11 @@ impl<'b> Row<'b> {
         let response = self.end.response.as_ref().map_or(0, |body| body.length);
         let before = self.replaces.as_ref().map_or(0, |replaced| replaced.bytes_in);
         signed(request.saturating_add(response)) - before
+    }
+
+    /// What the provider got in the request's place.
+    pub(super) fn sent(&self) -> Option<&'b Body> {
+        self.end.sent.as_ref().or(self.begin.sent.as_ref())
     }
 
     /// Keys to be written, each with the moment from which it can be found.
@@ -128,6 +135,33 @@ pub(super) async fn insert_keys(
     let exchanges: Vec<i64> = keys.iter().map(|(.., exchange)| *exchange).collect();
     let values: [&(dyn tokio_postgres::types::ToSql + Sync); 5] = [&owner.0, &kinds, &hashes, &seen_at, &exchanges];
     query(transaction, sql::INSERT_KEYS, &values).await?;
+    Ok(())
+}
+
+/// Writes what providers got in the place of requests.
+pub(super) async fn store_sent(
+    transaction: &Transaction<'_>,
+    owner: OwnerId,
+    rows: &[Row<'_>],
+    bodies: &Bodies<'_>,
+) -> Result<()> {
+    let sent: Vec<_> = rows
+        .iter()
+        .filter_map(|row| Some((row.number, row.sent()?, row.sent_body?)))
+        .collect();
+    if sent.is_empty() {
+        return Ok(());
+    }
+    let exchanges: Vec<i64> = sent.iter().map(|(number, ..)| *number).collect();
+    let hashes: Vec<&[u8]> = sent.iter().map(|(_, body, _)| &body.sha256[..]).collect();
+    let lengths: Vec<i64> = sent.iter().map(|(_, body, _)| signed(body.length)).collect();
+    let ropes = sent.iter().map(|(.., place)| bodies.rope(*place));
+    let ropes = ropes.collect::<Result<Vec<Rope>>>()?;
+    let levels: Vec<i16> = ropes.iter().map(|rope| i16::from(rope.levels)).collect();
+    let roots: Vec<&[u8]> = ropes.iter().map(|rope| &rope.root[..]).collect();
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 6] =
+        [&owner.0, &exchanges, &hashes, &lengths, &levels, &roots];
+    query(transaction, sql::INSERT_SENT, &values).await?;
     Ok(())
 }
 
@@ -185,6 +219,7 @@ pub(super) async fn remove_replaced(transaction: &Transaction<'_>, owner: OwnerI
     for statement in [
         sql::DELETE_PROVENANCE,
         sql::DELETE_SPAWNS,
+        sql::DELETE_SENT,
         sql::DELETE_QUEUED,
         sql::DELETE_TEXTS,
     ] {

@@ -23,6 +23,7 @@ pub(super) fn body(
 ) -> Result<Option<Vec<u8>>> {
     let select = match half {
         Half::Request => "SELECT request_rope, request_sha256 FROM exchange WHERE key = ?1 AND owner_id = ?2",
+        Half::Sent => return sent(connection, owner, exchange),
         Half::Response => {
             "SELECT response_rope, response_sha256 FROM exchange WHERE key = ?1 AND owner_id = ?2 \
              AND response_rope IS NOT NULL"
@@ -32,14 +33,26 @@ pub(super) fn body(
     let row = statement.query_row(params![key(owner, exchange.0), owner.0], |row| {
         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))
     });
-    let Some((rope, expected)) = row.optional().map_err(problem)? else {
-        return Ok(None);
-    };
-    let bytes = Parts::new(connection, owner).join(&rope)?;
+    let found = row.optional().map_err(problem)?;
+    found.map(|found| checked(connection, owner, &found)).transpose()
+}
+
+/// What the provider got in the request's place.
+fn sent(connection: &Connection, owner: OwnerId, exchange: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+    let select = "SELECT rope, sha256 FROM sent_body WHERE owner_id = ?1 AND exchange = ?2";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let row = statement.query_row([owner.0, exchange.0], |row| Ok((row.get(0)?, row.get(1)?)));
+    let found = row.optional().map_err(problem)?;
+    found.map(|found| checked(connection, owner, &found)).transpose()
+}
+
+/// The bytes of a stored rope, if they are those that were recorded.
+fn checked(connection: &Connection, owner: OwnerId, (rope, expected): &(Vec<u8>, Vec<u8>)) -> Result<Vec<u8>> {
+    let bytes = Parts::new(connection, owner).join(rope)?;
     if sha256(&bytes)[..] != expected[..] {
         return Err(StoreError::Damaged("a body is not what was recorded".to_owned()));
     }
-    Ok(Some(bytes))
+    Ok(bytes)
 }
 
 /// Parts of one owner, loaded as they are asked for.

@@ -194,6 +194,7 @@ fn exchanges(connection: &Connection, fresh: &Fresh, owner: OwnerId, depth: Dept
         }
         let halves = [
             (Half::Request, true),
+            (Half::Sent, true),
             (Half::Response, row.get::<_, bool>(4).map_err(problem)?),
         ];
         for (half, _) in halves.into_iter().filter(|(_, is_there)| *is_there) {
@@ -216,6 +217,8 @@ fn recipe(connection: &Connection, owner: OwnerId, number: i64, half: Half) -> R
     let select = match half {
         Half::Request => "SELECT request_rope FROM exchange WHERE key = ?1 AND owner_id = ?2",
         Half::Response => "SELECT response_rope FROM exchange WHERE key = ?1 AND owner_id = ?2",
+        // It is of the request's parts and of few others: reading it is reading its recipe.
+        Half::Sent => return bodies::body(connection, owner, ExchangeNumber(number), half).map(|_| ()),
     };
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let rope: Vec<u8> = statement

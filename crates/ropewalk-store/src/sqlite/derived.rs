@@ -8,17 +8,18 @@ use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, Lin
 use crate::facts::{ExchangeNumber, Micros, OwnerId, Position};
 use crate::packed::{link_kind_code, link_kind_of};
 use crate::sqlite::keys::{key, keys_of, number};
-use crate::sqlite::problem;
+use crate::sqlite::{names, problem};
 use crate::store::{BRANCHES_MAX, PAGE_MAX, Result, StoreError};
 
 pub(super) fn state(connection: &Connection, owner: OwnerId) -> Result<LinkState> {
-    let select = "SELECT link_version, linked_to, last_position FROM owner WHERE owner_id = ?1";
+    let select = "SELECT link_version, linked_to, last_position, named_to FROM owner WHERE owner_id = ?1";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let found = statement.query_row([owner.0], |row| {
         Ok(LinkState {
             version: row.get::<_, i64>(0)?.cast_unsigned(),
             linked_to: Position(row.get(1)?),
             newest: Position(row.get(2)?),
+            named_to: Position(row.get(3)?),
         })
     });
     found.optional().map_err(problem)?.ok_or(StoreError::NoOwner)
@@ -47,6 +48,10 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChange
     conversations.try_for_each(|conversation| saver.conversation(conversation))?;
     let mut wanted = changes.wanted.iter();
     wanted.try_for_each(|(hash, exchange)| saver.wanted(*hash, *exchange))?;
+    match changes.from_scratch {
+        true => names::follow_all(connection, owner)?,
+        false => names::follow(connection, owner, &changes.gone_conversations)?,
+    }
     let update = "UPDATE owner SET link_version = link_version + 1, linked_to = ?2 WHERE owner_id = ?1";
     saver.execute(update, [owner.0, changes.linked_to.0])?;
     Ok(true)

@@ -18,6 +18,7 @@ mod known_bodies;
 mod link_check;
 mod log;
 mod look_up;
+mod names;
 mod nodes;
 mod packs;
 mod popular_ends;
@@ -45,6 +46,7 @@ use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, Lin
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::Writer;
 use crate::store::{
@@ -399,6 +401,33 @@ impl Store for Sqlite {
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         self.read(move |connection, _| log::imported_files(connection, owner, &paths))
+            .await
+    }
+
+    async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        self.writer()?
+            .run(move |session| names::save(session.connection(), owner, &changes))
+            .await
+    }
+
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        self.read(move |connection, _| names::names(connection, owner, &which))
+            .await
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        self.read(move |connection, _| names::message_names(connection, owner, &which))
+            .await
+    }
+
+    async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
+        self.writer()?
+            .run(move |session| names::pin(session.connection(), owner, &pins))
+            .await
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        self.read(move |connection, _| names::pins(connection, owner, &keys))
             .await
     }
 

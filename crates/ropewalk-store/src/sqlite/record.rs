@@ -2,7 +2,7 @@
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::part::Part;
-use ropewalk_core::rope::{self, Alike, ChunkName, ChunkNumber, PartNumber, RopeNumbers};
+use ropewalk_core::rope::{self, Alike, ChunkName, ChunkNumber, Cuts, PartNumber, RopeNumbers};
 use rusqlite::{OptionalExtension as _, params};
 
 use crate::facts::{Body, ExchangeNumber, HashKind, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
@@ -358,6 +358,7 @@ impl Recorder<'_> {
         self.index_output(output, number);
         self.remember_message(exchange, number);
         self.index_keys(exchange, number);
+        self.sent(exchange, number)?;
         spawns::insert(self, &exchange.spawns, number)?;
         search::queue(self, &exchange.texts, number)
     }
@@ -410,6 +411,7 @@ impl Recorder<'_> {
         self.index_output(output, existing.number);
         self.remember_message(exchange, existing.number);
         self.index_keys(exchange, existing.number);
+        self.sent(exchange, existing.number)?;
         spawns::insert(self, &exchange.spawns, existing.number)?;
         let of_answer = exchange.texts.iter().filter(|text| text.source.is_of_answer());
         search::queue(self, of_answer, existing.number)
@@ -454,6 +456,24 @@ impl Recorder<'_> {
             cuts: &known.cuts,
             pieces: *pieces,
         });
+        let (rope, cuts) = self.rope(id, body, alike)?;
+        self.session.bodies.keep(self.owner, body, cuts);
+        Ok(rope)
+    }
+
+    /// What the provider got in the request's place, if it got another.
+    fn sent(&mut self, exchange: &NewExchange, number: i64) -> Result<()> {
+        let Some(sent) = &exchange.sent else { return Ok(()) };
+        let (rope, _) = self.rope(&exchange.id, sent, None)?;
+        let insert = "INSERT INTO sent_body (owner_id, exchange, sha256, length, rope) VALUES (?1, ?2, ?3, ?4, ?5) \
+                      ON CONFLICT (owner_id, exchange) DO NOTHING";
+        let mut statement = self.session.connection().prepare_cached(insert).map_err(problem)?;
+        let row = params![self.owner.0, number, sent.sha256, sent.length as i64, rope];
+        statement.execute(row).map_err(problem)?;
+        Ok(())
+    }
+
+    fn rope(&mut self, id: &str, body: &Body, alike: Option<Alike<'_>>) -> Result<(Vec<u8>, Cuts)> {
         for part in body.recipe.parts_behind(alike.map_or(0, |alike| alike.pieces)) {
             self.part(part)?;
         }
@@ -462,8 +482,7 @@ impl Recorder<'_> {
             StoreError::MissingPart { .. } => StoreError::MissingPart { id: id.to_owned() },
             other => other,
         })?;
-        self.session.bodies.keep(self.owner, body, cuts);
-        Ok(write_rope(&rope))
+        Ok((write_rope(&rope), cuts))
     }
 
     /// The number of a part, which is stored if it is new.

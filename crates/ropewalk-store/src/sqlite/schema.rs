@@ -12,7 +12,7 @@ pub(super) const SQLITE_MIN: (i32, &str) = (3_051_003, "3.51.3");
 const APPLICATION_ID: i32 = 0x726f_7065;
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const STEPS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
 
 /// The newest version that this program knows.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -221,6 +221,44 @@ CREATE TABLE retold (
 ) WITHOUT ROWID;
 ";
 
+/// Names (see `names.rs`), pins, and what providers got in a request's place. A name's `conversation` is where its exchange was
+/// linked when it was last looked at; a reader asks the link.
+const VERSION_4: &str = "
+ALTER TABLE owner ADD COLUMN named_to INTEGER NOT NULL DEFAULT 0;
+CREATE TABLE conversation_name (
+    owner_id INTEGER NOT NULL,
+    friendly_id TEXT NOT NULL,
+    exchange INTEGER NOT NULL,
+    conversation INTEGER NOT NULL,
+    title TEXT,
+    PRIMARY KEY (owner_id, friendly_id)
+) WITHOUT ROWID;
+CREATE INDEX conversation_name_exchange ON conversation_name (owner_id, exchange);
+CREATE INDEX conversation_name_conversation ON conversation_name (owner_id, conversation);
+CREATE TABLE message_name (
+    owner_id INTEGER NOT NULL,
+    name INTEGER NOT NULL,
+    short_hash TEXT NOT NULL,
+    exchange INTEGER NOT NULL,
+    node INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, name, short_hash)
+) WITHOUT ROWID;
+CREATE TABLE pin (
+    owner_id INTEGER NOT NULL,
+    key BLOB NOT NULL,
+    outcome TEXT NOT NULL,
+    PRIMARY KEY (owner_id, key)
+) WITHOUT ROWID;
+CREATE TABLE sent_body (
+    owner_id INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    sha256 BLOB NOT NULL,
+    length INTEGER NOT NULL,
+    rope BLOB NOT NULL,
+    PRIMARY KEY (owner_id, exchange)
+) WITHOUT ROWID;
+";
+
 /// Brings a store to the newest version, or refuses one that is newer than this program.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
     let known = NEWEST;
@@ -328,7 +366,7 @@ mod tests {
         connection.pragma_update(None, "user_version", 99).unwrap();
         assert!(matches!(
             migrate(&mut connection),
-            Err(StoreError::TooNew { found: 99, known: 3 })
+            Err(StoreError::TooNew { found: 99, known: 4 })
         ));
         assert_eq!(tables(&connection), 0);
     }

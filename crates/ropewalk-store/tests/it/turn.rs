@@ -109,6 +109,7 @@ pub(crate) fn turn(id: &str, at: i64, history: &[&str], answer: Option<&str>) ->
             })
             .collect(),
         request: body(b"{\"messages\":", &texts).0,
+        sent: None,
         response: answer_text.map(|text| body(b"{\"content\":", &[text]).0),
         spawns: Vec::new(),
         detail: "{\"method\":\"POST\"}".to_owned(),

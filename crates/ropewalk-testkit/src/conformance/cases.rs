@@ -84,6 +84,8 @@ pub fn bytes_case(id: &str, at: Micros, request: &[u8], response: Option<&[u8]>)
         path: "/v1/messages".to_owned(),
         request_headers: vec![("user-agent".to_owned(), "conformance/1".to_owned())],
         request_body: Bytes::copy_from_slice(request),
+        sent_body: None,
+        names: Default::default(),
         status: response.map(|_| 200),
         response_headers: Vec::new(),
         response_body: response.map(Bytes::copy_from_slice),

@@ -183,6 +183,7 @@ pub async fn links_come_back_as_they_were_saved<S: Store + 'static>(store: Arc<S
         version: 1,
         linked_to: newest_fact,
         newest: newest_fact,
+        named_to: Position::default(),
     };
     assert_eq!(state(&*store, owner).await, after);
     // In the order of the question, what is not there left out.

@@ -6,7 +6,8 @@
 //! Themes: [`bodies`] (bytes come back), [`recording`] (once, whole or not at all), [`owners`] (nothing is shared),
 //! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
 //! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
-//! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`logs`] (what logs tell), [`derived`],
+//! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`logs`] (what logs tell), [`names`] (what
+//! people type, and what was sent for it), [`derived`],
 //! [`derived_pages`] and [`derived_damage`] (what linking concluded).
 
 pub mod arrival;
@@ -19,6 +20,7 @@ pub mod derived_pages;
 pub mod listing;
 pub mod logs;
 pub mod look_ups;
+pub mod names;
 pub mod owners;
 pub mod projections;
 pub mod questions;
@@ -124,6 +126,15 @@ macro_rules! store_conformance {
                 racing_tellers_of_a_call_make_one_exchange,
                 records_come_back_page_by_page_and_are_replaced_by_session,
                 files_are_known_as_they_were_last_read,
+            ]);
+            $crate::store_conformance!(@theme $make, names: [
+                a_name_belongs_to_who_had_it_first,
+                names_are_found_wherever_their_exchanges_went,
+                names_are_completed_from_their_beginning,
+                a_message_has_the_short_hash_that_was_free,
+                what_is_pinned_stays,
+                what_was_sent_in_a_requests_place_comes_back,
+                owners_never_see_each_others_names,
             ]);
             $crate::store_conformance!(@theme $make, derived: [
                 links_come_back_as_they_were_saved,

@@ -13,6 +13,7 @@ use ropewalk_store::store::{
 
 use super::derived::Derived;
 use super::log::Log;
+use super::names::Names;
 use super::stored::Stored;
 use crate::word_search;
 
@@ -29,6 +30,7 @@ pub(super) struct Owned {
     pub(super) indexed: Vec<(ExchangeNumber, SearchText)>,
     pub(super) derived: Derived,
     pub(super) log: Log,
+    pub(super) names: Names,
 }
 
 impl Owned {
@@ -185,6 +187,10 @@ impl Owned {
         };
         let (pieces, expected) = match half {
             Half::Request => (Some(&stored.request), Some(stored.row.request_sha256)),
+            Half::Sent => match &stored.sent {
+                Some((pieces, sha256)) => (Some(pieces), Some(*sha256)),
+                None => (None, None),
+            },
             Half::Response => (stored.response.as_ref(), stored.row.response_sha256),
         };
         let found = pieces.zip(expected);
@@ -258,7 +264,7 @@ impl Owned {
             error("part-hash", format!("part {hash} has other bytes"));
         }
         for number in self.exchanges.keys() {
-            for half in [Half::Request, Half::Response] {
+            for half in [Half::Request, Half::Sent, Half::Response] {
                 if let Err(problem) = self.find_body(*number, half) {
                     error("body", problem.to_string());
                 }

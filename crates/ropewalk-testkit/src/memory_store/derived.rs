@@ -20,11 +20,17 @@ pub(super) struct Derived {
 }
 
 impl Derived {
+    /// The conversation that an exchange is linked into.
+    pub(super) fn conversation_of(&self, exchange: ExchangeNumber) -> Option<ExchangeNumber> {
+        self.links.get(&exchange).map(|link| link.conversation)
+    }
+
     pub(super) fn state(&self, newest: Position) -> LinkState {
         LinkState {
             version: self.version,
             linked_to: self.linked_to,
             newest,
+            named_to: Position::default(),
         }
     }
 

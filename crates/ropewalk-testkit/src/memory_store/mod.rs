@@ -9,6 +9,7 @@
 mod asks;
 mod derived;
 mod log;
+mod names;
 mod recording;
 mod stored;
 
@@ -20,6 +21,7 @@ use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Stats, Store, StoreError,
@@ -99,7 +101,12 @@ impl Store for MemoryStore {
     }
 
     async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
-        self.with(owner, |owned| Ok(owned.derived.state(Position(owned.last_position))))
+        self.with(owner, |owned| {
+            Ok(LinkState {
+                named_to: owned.names.named_to,
+                ..owned.derived.state(Position(owned.last_position))
+            })
+        })
     }
 
     async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
@@ -131,6 +138,26 @@ impl Store for MemoryStore {
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         self.with(owner, |owned| Ok(owned.log.files(&paths)))
+    }
+
+    async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        self.with(owner, |owned| Ok(owned.names.save(changes)))
+    }
+
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        self.with(owner, |owned| Ok(owned.names.names(&which, &owned.derived)))
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        self.with(owner, |owned| Ok(owned.names.messages(&which)))
+    }
+
+    async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
+        self.with(owner, |owned| Ok(owned.names.pin(pins)))
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        self.with(owner, |owned| Ok(owned.names.pins(&keys)))
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -133,6 +133,11 @@ impl Owned {
         let response = response
             .map(|body| self.stage_body(&exchange.id, body, staged))
             .transpose()?;
+        let known = self.exchanges.get(&number).and_then(|known| known.sent.clone());
+        let sent = match &exchange.sent {
+            Some(sent) => Some((self.stage_body(&exchange.id, sent, staged)?, sent.sha256)),
+            None => known,
+        };
         assert!(
             response.is_some() || exchange.answer_chain.is_empty(),
             "an answer's chain needs an answer"
@@ -153,6 +158,7 @@ impl Owned {
             request_chain: nodes(&exchange.request_chain),
             answer_chain: nodes(&exchange.answer_chain),
             request,
+            sent,
             response,
             spawns: exchange.spawns.clone(),
         })

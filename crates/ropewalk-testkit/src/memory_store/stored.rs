@@ -12,6 +12,7 @@ pub(super) struct Stored {
     pub(super) request_chain: Vec<NodeHash>,
     pub(super) answer_chain: Vec<NodeHash>,
     pub(super) request: Vec<Piece>,
+    pub(super) sent: Option<(Vec<Piece>, [u8; 32])>,
     pub(super) response: Option<Vec<Piece>>,
     pub(super) spawns: Vec<Spawn>,
 }

@@ -116,8 +116,10 @@ fn line(settings: &Settings, number: u64, id: String, draft: Draft) -> ExchangeL
         method: "POST".to_owned(),
         path: draft.path.to_owned(),
         request: draft.request,
+        sent: None,
         response: Some(draft.response),
         status: Some(draft.status),
         cut_off: draft.is_cut_off,
+        names: Default::default(),
     }
 }

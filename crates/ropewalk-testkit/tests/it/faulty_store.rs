@@ -5,6 +5,7 @@ use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, ID_MAX, Outcome, Questions, Recorded, Result,
     SearchLag, SearchQuery, Selection, Severity, Stats, Store, StoreError,
@@ -255,6 +256,26 @@ impl Store for Faulty {
 
     async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
         self.inner.imported_files(self.read_as(owner), paths).await
+    }
+
+    async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        self.inner.save_names(owner, changes).await
+    }
+
+    async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
+        self.inner.names(owner, which).await
+    }
+
+    async fn message_names(&self, owner: OwnerId, which: MessageNames) -> Result<Vec<MessageName>> {
+        self.inner.message_names(owner, which).await
+    }
+
+    async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
+        self.inner.pin(owner, pins).await
+    }
+
+    async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
+        self.inner.pins(owner, keys).await
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {

@@ -12,6 +12,7 @@ mod captures;
 mod chain;
 mod exchange;
 mod generate;
+mod inject;
 mod skeleton;
 mod split;
 mod storage;

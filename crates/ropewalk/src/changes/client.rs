@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
 use super::sent::{SentFile, SentLogged};
-use super::{Answer, Became, Linked, Rebuilt, Repaired, Request, Sent, files_read, repair_session, socket_path};
+use super::{Answer, Became, Linked, Rebuilt, Repaired, Request, Sent, files_read, repair_session, socket_path, title};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -167,6 +167,24 @@ impl<'w> Changer<'w> {
                 };
                 match ask(server, &request).await? {
                     Answer::Repaired(repaired) => Ok(repaired),
+                    _ => Err(misunderstood()),
+                }
+            }
+        }
+    }
+
+    /// Gives a conversation a title; says its friendly id.
+    pub(crate) async fn title(&mut self, owner: &str, reference: &str, text: &str) -> Result<String, Failure> {
+        match self {
+            Changer::Own(recorders) => title(recorders, owner, reference, text).await,
+            Changer::Server(server) => {
+                let request = Request::Title {
+                    owner: owner.to_owned(),
+                    reference: reference.to_owned(),
+                    title: text.to_owned(),
+                };
+                match ask(server, &request).await? {
+                    Answer::Titled(friendly_id) => Ok(friendly_id),
                     _ => Err(misunderstood()),
                 }
             }

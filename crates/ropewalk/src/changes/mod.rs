@@ -73,6 +73,11 @@ enum Request {
         session: String,
         is_from_log: bool,
     },
+    Title {
+        owner: String,
+        reference: String,
+        title: String,
+    },
 }
 
 /// An exchange and where it was found.
@@ -98,6 +103,8 @@ enum Answer {
     },
     Files(Vec<SentFile>),
     Repaired(Vec<Repaired>),
+    /// The conversation of this friendly id has its title.
+    Titled(String),
     Done,
     Failed {
         message: String,
@@ -135,6 +142,21 @@ async fn repair_session(
     let view = View::new(store, id, owner);
     let repairs = view.repair_records(session, is_from_log, false).await?;
     Ok(repairs.into_iter().map(Repaired::from).collect())
+}
+
+/// Gives a conversation a title; says its friendly id.
+async fn title(
+    recorders: &mut Recorders<'_, AnyStore>,
+    owner: &str,
+    reference: &str,
+    title: &str,
+) -> Result<String, Failure> {
+    let store = recorders.store();
+    let recorder = recorders.of(owner).await?;
+    // What was recorded a moment ago has its name then.
+    recorder.link().await?;
+    let view = View::new(store, recorder.owner(), owner);
+    Ok(view.set_title(reference, title).await?)
 }
 
 /// How linking went.

@@ -20,7 +20,9 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::sent::{SentFile, SentLogged};
-use super::{Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path};
+use super::{
+    Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path, title,
+};
 use crate::any_store::AnyStore;
 use crate::failure::{Failure, Kind};
 
@@ -199,6 +201,11 @@ async fn change<'r>(
             Answer::Recorded(recorded.iter().map(Became::from).collect())
         }
         Request::Link { owner } => Answer::Linked(recorders.of(&owner).await?.link().await?.into()),
+        Request::Title {
+            owner,
+            reference,
+            title: text,
+        } => Answer::Titled(title(recorders, &owner, &reference, &text).await?),
         Request::Rebuild { owner, projections } => Answer::Rebuilt(rebuild(recorders, &owner, projections).await?),
     })
 }

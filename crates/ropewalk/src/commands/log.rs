@@ -162,7 +162,8 @@ impl Lister<'_> {
 }
 
 fn sums(conversation: &ConversationView) -> String {
-    let mut sums = vec![counted(conversation.turns, "turn", "turns")];
+    let mut sums: Vec<String> = conversation.friendly_id.iter().cloned().collect();
+    sums.push(counted(conversation.turns, "turn", "turns"));
     if conversation.branches > 1 {
         sums.push(counted(conversation.branches, "branch", "branches"));
     }

@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod rebuild;
+pub(crate) mod resolve;
 pub(crate) mod run;
 pub(crate) mod search;
 mod selected;
@@ -17,6 +18,7 @@ pub(crate) mod serve;
 pub(crate) mod show;
 mod show_tree;
 pub(crate) mod stats;
+pub(crate) mod title;
 pub(crate) mod tree;
 
 /// Rows that are read at once where a list is walked from one end to the other.

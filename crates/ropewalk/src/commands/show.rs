@@ -37,13 +37,23 @@ pub(crate) async fn run(context: &Context, arguments: &Show) -> Result<(), Failu
                 let title = one_line(conversation.title.as_deref().unwrap_or("(no words)"));
                 let title = out.strong(&title);
                 out.line(&title)?;
-                let id = out.faint(&conversation.conversation_id);
+                let id = match &conversation.friendly_id {
+                    Some(friendly_id) => format!("{friendly_id}  {}", conversation.conversation_id),
+                    None => conversation.conversation_id,
+                };
+                let id = out.faint(&id);
                 out.line(&id)?;
             }
             print(context, &messages, &mut out)?;
             if !context.json {
                 context_changes(&view.context_changes(row.root).await?, &mut out)?;
             }
+        }
+        Target::Message(message) => {
+            let messages = view.messages_of(&message.row).await?;
+            let is_it = |shown: &MessageView| shown.short_hash == message.short_hash && shown.content == message.text;
+            let named: Vec<MessageView> = messages.into_iter().filter(is_it).collect();
+            print(context, &named, &mut out)?;
         }
         Target::Exchange(row) => {
             let exchange = view.exchange(&row).await?;
@@ -92,6 +102,7 @@ fn context_changes(changes: &[ContextChange], out: &mut Out) -> Result<(), Failu
 async fn raw(view: &View<'_, AnyStore>, row: &ExchangeRow, half: RawHalf, out: &mut Out) -> Result<(), Failure> {
     let half = match half {
         RawHalf::Request => Half::Request,
+        RawHalf::Sent => Half::Sent,
         RawHalf::Response => Half::Response,
     };
     let bytes = view.store.body(view.owner, row.number, half).await?;
@@ -99,7 +110,10 @@ async fn raw(view: &View<'_, AnyStore>, row: &ExchangeRow, half: RawHalf, out: &
         Some(bytes) => out.bytes(&bytes),
         None => Err(Failure::new(
             Kind::NotFound,
-            format!("exchange `{}` has no recorded response", row.id),
+            match half {
+                Half::Sent => format!("exchange `{}` was sent as it came", row.id),
+                Half::Request | Half::Response => format!("exchange `{}` has no recorded response", row.id),
+            },
         )),
     }
 }
@@ -110,6 +124,7 @@ fn facts(exchange: &ExchangeView, out: &mut Out) -> Result<(), Failure> {
     let facts = [
         ("at", Some(time::local(&exchange.at))),
         ("conversation", exchange.conversation_id.clone()),
+        ("friendly id", exchange.friendly_id.clone()),
         ("follows", exchange.parent_exchange_id.clone()),
         ("session", exchange.session.clone()),
         ("linked", Some(format!("it {}", exchange.link.reason))),
@@ -140,6 +155,9 @@ fn print(context: &Context, messages: &[MessageView], out: &mut Out) -> Result<(
         }
         if let Some(timestamp) = &message.timestamp {
             title.push_str(&format!(" · {}", time::local(timestamp)));
+        }
+        if let Some(hash) = &message.short_hash {
+            title.push_str(&format!(" · {hash}"));
         }
         if let Some(node) = &message.node {
             title.push_str(&format!(" · {}", &node.to_string()[..11]));

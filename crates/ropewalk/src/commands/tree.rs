@@ -45,6 +45,7 @@ async fn newest(view: &View<'_, AnyStore>, count: usize) -> Result<Vec<Conversat
 async fn root_of(view: &View<'_, AnyStore>, reference: &str) -> Result<ExchangeNumber, Failure> {
     match view.resolve(reference).await? {
         Target::Conversation(row) => Ok(row.root),
+        Target::Message(message) => Ok(message.conversation),
         Target::Exchange(row) => {
             let link = view.find_link(row.number).await?;
             Ok(link.map_or(row.number, |link| link.conversation))
@@ -67,7 +68,8 @@ async fn tree(
     };
     let id = out.name(&conversation.conversation_id[..8]);
     let title = out.strong(&one_line(conversation.title.as_deref().unwrap_or("(no words)")));
-    out.line(&format!("{id}  {title}"))?;
+    let friendly_id = out.faint(conversation.friendly_id.as_deref().unwrap_or_default());
+    out.line(format!("{id}  {title}  {friendly_id}").trim_end())?;
     draw(&agents, out)
 }
 

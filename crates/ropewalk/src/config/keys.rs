@@ -3,7 +3,7 @@
 use toml::Table;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-const KEYS: [&str; 51] = [
+const KEYS: [&str; 57] = [
     "data",
     "store",
     "owner",
@@ -41,6 +41,12 @@ const KEYS: [&str; 51] = [
     "limits.drain_s",
     "limits.threads",
     "limits.queue_bytes",
+    "references",
+    "references.enabled",
+    "references.max",
+    "references.max_bytes",
+    "references.owners",
+    "references.owners.*",
     "otel",
     "otel.endpoint",
     "otel.headers_env",

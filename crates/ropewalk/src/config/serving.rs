@@ -10,8 +10,8 @@ use http::Uri;
 use ropewalk_engine::decode::DecodeLimits;
 use ropewalk_engine::redact::{RedactRules, Redactor};
 use ropewalk_proxy::forward::{DEFAULT_UPSTREAMS, Fingerprint, Limits, Owners, Settings, UpstreamSettings};
-use ropewalk_proxy::journal;
 use ropewalk_proxy::tee::Keep;
+use ropewalk_proxy::{journal, references};
 use ropewalk_wire::provider::is_upstream_name;
 use serde::Deserialize;
 
@@ -33,6 +33,7 @@ pub(crate) struct Serving {
     record: Record,
     pub(crate) journal: WrittenJournal,
     limits: WrittenLimits,
+    references: WrittenReferences,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -124,6 +125,16 @@ impl Default for Record {
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
+struct WrittenReferences {
+    enabled: Option<bool>,
+    max: Option<usize>,
+    max_bytes: Option<usize>,
+    /// Owners for whom it is said apart.
+    owners: BTreeMap<String, bool>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
 struct WrittenLimits {
     connections: Option<usize>,
     exchanges: Option<usize>,
@@ -154,6 +165,22 @@ impl Serving {
         DecodeLimits {
             decoded_bytes_max: self.limits.decoded_bytes.unwrap_or(usual.decoded_bytes_max),
             ..usual
+        }
+    }
+
+    /// What becomes of references in requests.
+    pub(crate) fn references(&self) -> references::Settings {
+        let written = &self.references;
+        let usual = references::Settings::default();
+        let enabled = written.enabled.unwrap_or(usual.enabled);
+        let except = written.owners.iter().filter(|(_, is_on)| **is_on != enabled);
+        references::Settings {
+            enabled,
+            bounds: references::Bounds {
+                references: written.max.unwrap_or(usual.bounds.references),
+                bytes: written.max_bytes.unwrap_or(usual.bounds.bytes),
+            },
+            except: except.map(|(owner, _)| owner.clone()).collect(),
         }
     }
 
@@ -252,6 +279,8 @@ impl WrittenLimits {
             connect_time: seconds(self.connect_s, usual.connect_time),
             drain_time: seconds(self.drain_s, usual.drain_time),
             threads: self.threads.unwrap_or(usual.threads),
+            interpose_bytes: usual.interpose_bytes,
+            interpose_bytes_sum: usual.interpose_bytes_sum,
         }
     }
 }

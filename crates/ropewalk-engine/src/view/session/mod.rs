@@ -226,6 +226,7 @@ impl<S: Store> View<'_, S> {
         }
         let (root, exchange) = match self.resolve(reference).await? {
             Target::Conversation(row) => (row.root, None),
+            Target::Message(message) => (message.conversation, None),
             Target::Exchange(row) => {
                 let link = self.find_link(row.number).await?;
                 let link = link.ok_or(ViewError::NotLinked { id: row.id })?;

@@ -37,7 +37,7 @@ statements! {
         SELECT hash FROM up LIMIT $3";
 
     // Saving.
-    LINK_STATE = "SELECT link_version, linked_to, last_position FROM owner WHERE owner_id = $1";
+    LINK_STATE = "SELECT link_version, linked_to, last_position, named_to FROM owner WHERE owner_id = $1";
     /// Who saves for the same owner waits here; other owners have other rows.
     LOCK_LINKS = "SELECT link_version FROM owner WHERE owner_id = $1 FOR UPDATE";
     ADVANCE_LINKS = "UPDATE owner SET link_version = link_version + 1, linked_to = $2 WHERE owner_id = $1";

@@ -41,6 +41,7 @@ statements! {
         AND exchange_key.hash = gone.hash AND exchange_key.exchange = gone.exchange";
     DELETE_PROVENANCE = "DELETE FROM provenance WHERE owner_id = $1 AND exchange = ANY($2)";
     DELETE_SPAWNS = "DELETE FROM spawn WHERE owner_id = $1 AND exchange = ANY($2)";
+    DELETE_SENT = "DELETE FROM sent_body WHERE owner_id = $1 AND exchange = ANY($2)";
     DELETE_QUEUED = "DELETE FROM search_queue WHERE owner_id = $1 AND exchange = ANY($2)";
     DELETE_TEXTS = "DELETE FROM search_text WHERE owner_id = $1 AND exchange = ANY($2)";
     /// Gives back those that were still there.

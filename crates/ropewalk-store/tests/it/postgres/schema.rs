@@ -28,16 +28,16 @@ async fn programs_that_start_together_migrate_once() {
 async fn a_newer_schema_is_refused_unless_it_allows_it() {
     let fresh = fresh().await;
     let connect = |options| Postgres::connect(&fresh.url, options);
-    fresh.sql("INSERT INTO schema_version VALUES (4, 1, 1)");
+    fresh.sql("INSERT INTO schema_version VALUES (5, 1, 1)");
     assert!(connect(Options::default()).await.is_ok());
-    fresh.sql("UPDATE schema_version SET min_writer = 4 WHERE version = 4");
+    fresh.sql("UPDATE schema_version SET min_writer = 5 WHERE version = 5");
     let refused = connect(Options::default()).await;
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 4, known: 3 })));
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 5, known: 4 })));
     assert!(connect(read_only()).await.is_ok());
-    fresh.sql("UPDATE schema_version SET min_reader = 4 WHERE version = 4");
+    fresh.sql("UPDATE schema_version SET min_reader = 5 WHERE version = 5");
     assert!(matches!(
         connect(read_only()).await,
-        Err(StoreError::TooNew { found: 4, known: 3 })
+        Err(StoreError::TooNew { found: 5, known: 4 })
     ));
 }
 

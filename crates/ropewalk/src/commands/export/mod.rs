@@ -5,6 +5,7 @@ mod html;
 mod markdown;
 mod reading;
 
+use ropewalk_engine::names::NamesOfLine;
 use ropewalk_engine::view::{Target, View};
 use ropewalk_store::store::ExchangeRow;
 
@@ -31,9 +32,11 @@ pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Fai
         return out.finish();
     }
     let view = context.view_to_find(&store).await?;
+    let mut names = NamesOfLine::default();
     for reference in &arguments.references {
         match view.resolve(reference).await? {
-            Target::Exchange(row) => write(&view, &[*row], &mut out).await?,
+            Target::Exchange(row) => write(&view, &[*row], &mut names, &mut out).await?,
+            Target::Message(message) => write(&view, &[message.row], &mut names, &mut out).await?,
             Target::Conversation(conversation) => {
                 let mut after = None;
                 loop {
@@ -42,7 +45,7 @@ pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Fai
                     after = Some((last.at, last.exchange));
                     let mut rows = view.rows(links.iter().map(|link| link.exchange).collect()).await?;
                     rows.sort_by_key(|row| (row.at, row.number));
-                    write(&view, &rows, &mut out).await?;
+                    write(&view, &rows, &mut names, &mut out).await?;
                 }
             }
         }
@@ -52,17 +55,23 @@ pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Fai
 
 async fn everything(view: &View<'_, AnyStore>, out: &mut Out) -> Result<(), Failure> {
     let mut after = None;
+    let mut names = NamesOfLine::default();
     loop {
         let rows = view.rows_after(after, PAGE).await?;
         let Some(last) = rows.last() else { return Ok(()) };
         after = Some((last.at, last.number));
-        write(view, &rows, out).await?;
+        write(view, &rows, &mut names, out).await?;
     }
 }
 
-async fn write(view: &View<'_, AnyStore>, rows: &[ExchangeRow], out: &mut Out) -> Result<(), Failure> {
+async fn write(
+    view: &View<'_, AnyStore>,
+    rows: &[ExchangeRow],
+    names: &mut NamesOfLine,
+    out: &mut Out,
+) -> Result<(), Failure> {
     for row in rows {
-        out.line(&view.line(row).await?.write())?;
+        out.line(&view.line(row, names).await?.write())?;
     }
     Ok(())
 }

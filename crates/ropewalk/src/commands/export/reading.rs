@@ -61,7 +61,7 @@ async fn read(view: &View<'_, AnyStore>, reference: &str, reach: Reach) -> Resul
     let link = view.find_link(row.number).await?;
     let root = match view.resolve(reference).await? {
         Target::Conversation(row) => row.root,
-        Target::Exchange(_) => link.map_or(row.number, |link| link.conversation),
+        Target::Exchange(_) | Target::Message(_) => link.map_or(row.number, |link| link.conversation),
     };
     let conversation = view.find_conversation(root).await?;
     let title = conversation

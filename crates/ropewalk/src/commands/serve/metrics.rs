@@ -13,18 +13,21 @@ use prometheus_client::registry::{Registry, Unit};
 use ropewalk_proxy::counters::{Snapshot, Times};
 use ropewalk_proxy::forward::Counted;
 use ropewalk_proxy::journal::Journal;
+use ropewalk_proxy::references;
 
 /// Where the numbers come from.
 #[derive(Debug)]
 pub(super) struct Sources {
     pub(super) journal: Journal,
     forwarding: OnceLock<Arc<ropewalk_proxy::forward::Counters>>,
+    references: Arc<references::Counters>,
 }
 
 impl Sources {
-    pub(super) fn new(journal: Journal) -> Self {
+    pub(super) fn new(journal: Journal, references: Arc<references::Counters>) -> Self {
         Sources {
             journal,
+            references,
             forwarding: OnceLock::new(),
         }
     }
@@ -47,6 +50,7 @@ impl Sources {
                 .get()
                 .map(|counters| counters.read())
                 .unwrap_or_default(),
+            references: self.references.read(),
         }));
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -59,6 +63,7 @@ impl Sources {
 struct Numbers {
     recording: Snapshot,
     forwarding: Counted,
+    references: references::Counted,
 }
 
 impl Collector for Numbers {
@@ -81,7 +86,17 @@ impl Collector for Numbers {
         for (outcome, count) in [("sent", recording.spans_sent), ("lost", recording.spans_lost)] {
             ConstCounter::new(count).encode(spans.encode_family(&[("outcome", outcome)])?)?;
         }
+        let counted = self.references;
+        let mut references = to.encode_descriptor("references", "references in requests", None, MetricType::Counter)?;
+        for (outcome, count) in [("resolved", counted.resolved), ("unresolved", counted.unresolved)] {
+            ConstCounter::new(count).encode(references.encode_family(&[("outcome", outcome)])?)?;
+        }
         for (name, help, count) in [
+            (
+                "references_failed",
+                "requests with references that went on as they came because the store could not be asked",
+                counted.failed,
+            ),
             (
                 "otel_measurements_lost",
                 "messages with measurements that a collector did not take",

@@ -18,6 +18,7 @@ use ropewalk_proxy::counters::Counters;
 use ropewalk_proxy::forward::{Fingerprint, Forwarding, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
 use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
+use ropewalk_proxy::references::{self, References};
 use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
 use ropewalk_proxy::telemetry::Telemetry;
 use tokio::net::TcpListener;
@@ -68,17 +69,18 @@ impl Signals {
     }
 }
 
-/// Until a signal to stop; on the one to reload, tokens and upstreams are read again.
+/// Until a signal to stop; on the one to reload, tokens, upstreams and what is said about references are read again.
 async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve, mut signals: Signals) {
     loop {
         tokio::select! {
             _ = signals.stop.recv() => return,
             _ = signals.interrupt.recv() => return,
-            _ = signals.reload.recv() => match context.config.reloaded().and_then(|config| settings(&config, arguments)) {
-                Ok(settings) => {
+            _ = signals.reload.recv() => match reloaded(context, arguments) {
+                Ok((settings, references)) => {
+                    server.references.reload(references);
                     server.exporter.upstreams_are(&settings.upstreams);
                     server.forwarding.reload(settings).await;
-                    say("reloaded: tokens and upstreams are those of the configuration now");
+                    say("reloaded: tokens, upstreams and references are those of the configuration now");
                 }
                 Err(failure) => {
                     failure.report(context.json);
@@ -89,9 +91,15 @@ async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve,
     }
 }
 
+fn reloaded(context: &Context, arguments: &Serve) -> Result<(Settings, references::Settings), Failure> {
+    let config = context.config.reloaded()?;
+    Ok((settings(&config, arguments)?, config.serving.references()))
+}
+
 /// A running server.
 pub(crate) struct Server {
     forwarding: Arc<Forwarding>,
+    references: Arc<References<AnyStore>>,
     accepting: Vec<tokio::task::JoinHandle<()>>,
     tee: Tee,
     worker: JoinHandle<()>,
@@ -119,10 +127,16 @@ impl Server {
         let (exporter, telemetry) = Exporter::start(config, &counters, store.clone())?;
         exporter.upstreams_are(&settings.upstreams);
         let recording = start_recording(config, &journal, telemetry, opened)?;
+        let references = References::new(
+            store.clone(),
+            tokio::runtime::Handle::current(),
+            config.serving.references(),
+        );
+        let references = Arc::new(references);
         let changes = listen_for_changes(config, store)?;
-        let sources = Arc::new(Sources::new(journal.clone()));
+        let sources = Arc::new(Sources::new(journal.clone(), Arc::clone(references.counters())));
         let local = local::routes(Arc::clone(&sources));
-        let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local)
+        let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local, vec![references.clone()])
             .map_err(|error| Failure::from_error(Kind::Configuration, &error))?;
         let forwarding = Arc::new(forwarding);
         sources.know(Arc::clone(forwarding.counters()));
@@ -134,6 +148,7 @@ impl Server {
         Ok(Server {
             accepting: accepting.collect(),
             forwarding,
+            references,
             tee,
             worker,
             recording,

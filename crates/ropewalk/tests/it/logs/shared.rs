@@ -120,8 +120,15 @@ fn captures_and_logs_are_the_same_in_either_order_and_count_once() {
         return;
     }
     let (first, second) = (import(&["captures", "logs"]), import(&["logs", "captures"]));
-    for list in [&["log", "--exchanges", "--json"][..], &["log", "--json"]] {
-        assert_eq!(first.ok(list), second.ok(list));
+    // Names are facts: they tell which of the two came first.
+    let without_names = |mut rows: Vec<Value>| -> Vec<Value> {
+        for row in &mut rows {
+            row.as_object_mut().unwrap().remove("friendly_id").unwrap();
+        }
+        rows
+    };
+    for list in [&["log", "--exchanges"][..], &["log"]] {
+        assert_eq!(without_names(first.json(list)), without_names(second.json(list)));
     }
     let alone = import(&["captures"]).json(&["log", "--exchanges"]);
     let both = first.json(&["log", "--exchanges"]);

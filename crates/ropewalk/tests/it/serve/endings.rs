@@ -77,20 +77,29 @@ async fn a_client_that_goes_away_before_the_first_byte_is_recorded_as_cancelled(
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_in_its_own_request_is_recorded_as_cancelled() {
-    let upstream = Upstream::start().await;
-    upstream.answer_as(Provider::new());
-    let place = Place::before(&upstream);
-    let server = place.serve();
-    let mut client = TcpStream::connect(server.address).await.unwrap();
-    let half = "POST /v1/messages HTTP/1.1\r\nhost: here\r\ncontent-length: 1000\r\n\r\n{\"model\":";
-    client.write_all(half.as_bytes()).await.unwrap();
-    let asked = upstream.next_request().await;
-    drop(client);
-    is_told(&asked).await;
-    let exchange = only_exchange(&place, server);
-    assert_eq!(exchange["status"], "client_cancelled");
-    let id = exchange["id"].as_str().unwrap();
-    assert_eq!(place.store.ok(&["show", id, "--raw", "request"]), "{\"model\":");
+    // With references a request goes to the provider when it is whole, without as it comes.
+    for is_gathered in [false, true] {
+        let upstream = Upstream::start().await;
+        upstream.answer_as(Provider::new());
+        let place = Place::with(&upstream, &format!("[references]\nenabled = {is_gathered}\n"));
+        let server = place.serve();
+        let mut client = TcpStream::connect(server.address).await.unwrap();
+        let half = "POST /v1/messages HTTP/1.1\r\nhost: here\r\ncontent-length: 1000\r\n\r\n{\"model\":";
+        client.write_all(half.as_bytes()).await.unwrap();
+        match is_gathered {
+            true => drop(client),
+            false => {
+                let asked = upstream.next_request().await;
+                drop(client);
+                is_told(&asked).await;
+            }
+        }
+        let exchange = only_exchange(&place, server);
+        assert_eq!(exchange["status"], "client_cancelled");
+        let id = exchange["id"].as_str().unwrap();
+        assert_eq!(place.store.ok(&["show", id, "--raw", "request"]), "{\"model\":");
+        assert_eq!(upstream.request_count(), u64::from(!is_gathered));
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ mod endings;
 mod frozen;
 mod gateways;
 mod killed;
+mod references;
 mod sdks;
 mod secrets;
 pub(crate) mod server;

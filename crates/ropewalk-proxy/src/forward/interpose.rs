@@ -1,0 +1,68 @@
+//! Who looks at a whole request before it is forwarded.
+//!
+//! Nothing is gathered for a request that nobody wants to look at, and for one that somebody does, the pieces are told to the tee
+//! as they come: what is recorded as the request is always what the client sent.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, StatusCode};
+use ropewalk_core::model::Provider;
+use ropewalk_wire::provider::Route;
+use uuid::Uuid;
+
+/// Looks at a whole request before it is forwarded.
+pub trait Interpose: Send + Sync {
+    /// Decided by the head alone: whether the body is gathered. A body beyond `Limits::interpose_bytes`, or beyond what all
+    /// requests at a time may hold, goes on unseen, streamed as it came; so does one in a content encoding.
+    fn wants(&self, head: &Asked<'_>) -> bool;
+
+    /// The verdict. Runs elsewhere than forwarding, which awaits it, and drops it when the client goes away.
+    fn decide(&self, asked: WholeRequest) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
+}
+
+/// A request before its body.
+#[derive(Debug, Clone, Copy)]
+pub struct Asked<'a> {
+    pub owner: &'a str,
+    pub route: &'a Route<'a>,
+    pub method: &'a Method,
+    /// As the client sent them, those for us included.
+    pub headers: &'a HeaderMap,
+}
+
+/// A request with its body.
+#[derive(Debug, Clone)]
+pub struct WholeRequest {
+    /// Of the recorded exchange; `None` where it is not recorded.
+    pub id: Option<Uuid>,
+    pub owner: Arc<str>,
+    /// The name of the upstream that is asked.
+    pub upstream: Arc<str>,
+    /// Whose format the body has.
+    pub provider: Option<Provider>,
+    /// Path and query, as they are sent upstream.
+    pub target: String,
+    /// As the client sent them, those for us included.
+    pub headers: HeaderMap,
+    pub body: Bytes,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Clone)]
+pub enum Verdict {
+    /// It goes on as it came.
+    Pass,
+    /// It goes on as it came, and the client is told something with the answer.
+    Tell { answer_headers: HeaderMap },
+    /// Another body goes to the provider.
+    Send { body: Bytes, answer_headers: HeaderMap },
+    /// The provider is not asked. Recorded as an exchange of its own, marked as reused.
+    Answer {
+        status: StatusCode,
+        headers: HeaderMap,
+        body: Bytes,
+    },
+}
