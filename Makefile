@@ -15,7 +15,7 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy bench-import \
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy bench-reuse bench-import \
 	fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
@@ -59,6 +59,9 @@ bench-proxy: ## what standing in between costs, beside nginx and other recorders
 	@.ci/install-missing nginx=nginx taskset=util-linux
 	@.ci/install-peers "$(BENCH_PEERS)"
 	ROPEWALK_BENCH_PEERS="$(BENCH_PEERS)" $(CARGO) bench --locked -p ropewalk --bench proxy
+
+bench-reuse: ## how fast an answer from the store is, beside a provider that takes 50 ms
+	$(CARGO) bench --locked -p ropewalk --bench reuse
 
 # Megabytes of logs that are written: `make bench-import MEGABYTES=1000` is the real run.
 MEGABYTES ?= 200

@@ -285,7 +285,8 @@ pub fn steps(request: &Request) -> Vec<Prompt<'static>> {
     steps
 }
 
-fn request_options(request: &Request) -> Vec<(&'static str, String)> {
+/// The options of a request that count, by their names in the seed.
+pub fn request_options(request: &Request) -> Vec<(&'static str, String)> {
     if request.provider != Provider::Gemini {
         return counted_options(|name| request.option(name));
     }

@@ -13,7 +13,7 @@ use ropewalk_wire::provider::{Upstream, route};
 use serde::{Deserialize, Serialize};
 
 use crate::raw::RawExchange;
-use crate::redact::count_redactions;
+use crate::reuse::{self, Saved};
 
 /// Request headers that are kept, beside the client's hints ([`HINT_HEADERS`]).
 pub const REQUEST_HEADERS: [&str; 17] = [
@@ -37,7 +37,7 @@ pub const REQUEST_HEADERS: [&str; 17] = [
 ];
 
 /// Response headers that are kept.
-pub const RESPONSE_HEADERS: [&str; 8] = [
+pub const RESPONSE_HEADERS: [&str; 10] = [
     "content-encoding",
     "content-type",
     "openai-model",
@@ -46,6 +46,8 @@ pub const RESPONSE_HEADERS: [&str; 8] = [
     "request-id",
     "retry-after",
     "x-request-id",
+    reuse::REUSE_HEADER,
+    reuse::REUSED_FROM_HEADER,
 ];
 
 /// Query parameters that are kept. Gemini's `key` is one that must not be.
@@ -59,9 +61,6 @@ const PATH_BYTES_MAX: usize = 2 << 10;
 
 /// Longest short word: a method, a stop reason, a model.
 const WORD_BYTES_MAX: usize = 256;
-
-/// How an answer that came from the store is marked.
-const REUSED: &str = "hit";
 
 #[derive(Serialize)]
 struct Detail<'a> {
@@ -82,7 +81,7 @@ struct Detail<'a> {
     /// recorded, exported and imported again.
     #[serde(skip_serializing_if = "is_zero")]
     redactions: u64,
-    /// `hit` where the answer came from the store.
+    /// `hit` where the answer came from the store, `stored` where it was kept to be reused.
     #[serde(skip_serializing_if = "Option::is_none")]
     reuse: Option<&'static str>,
     kind_reason: &'static str,
@@ -92,6 +91,19 @@ struct Detail<'a> {
     stop_reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<Failure<'a>>,
+    /// Of an answer that was reused: what it would have cost.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    saved: Option<Saved>,
+}
+
+/// What was found out about an exchange while it was prepared.
+#[derive(Clone, Copy)]
+pub(crate) struct Found<'a> {
+    pub(crate) kind_reason: &'static str,
+    pub(crate) answer: Option<&'a Response>,
+    pub(crate) redactions: u64,
+    pub(crate) reuse: Option<&'static str>,
+    pub(crate) saved: Option<Saved>,
 }
 
 #[derive(Serialize)]
@@ -100,14 +112,8 @@ struct Failure<'a> {
     message: &'a str,
 }
 
-pub(crate) fn write(
-    raw: &RawExchange,
-    spawned_at: &[(String, Micros)],
-    hints: &Hints,
-    kind_reason: &'static str,
-    answer: Option<&Response>,
-    request_redactions: u64,
-) -> String {
+pub(crate) fn write(raw: &RawExchange, spawned_at: &[(String, Micros)], hints: &Hints, found: Found<'_>) -> String {
+    let answer = found.answer;
     let request_headers = |name: &str| REQUEST_HEADERS.contains(&name) || HINT_HEADERS.contains(&name);
     let detail = Detail {
         method: clean(&raw.method, WORD_BYTES_MAX),
@@ -117,15 +123,16 @@ pub(crate) fn write(
         hints: said(hints),
         spawned_at: spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
         first_byte_ms: raw.witness.first_byte_at.map(|at| (at.0 - raw.at.0).max(0) / 1_000),
-        redactions: request_redactions + raw.response_body.as_deref().map_or(0, count_redactions),
-        reuse: raw.witness.is_reused.then_some(REUSED),
-        kind_reason,
+        redactions: found.redactions,
+        reuse: found.reuse,
+        kind_reason: found.kind_reason,
         served_model: answer.and_then(|answer| Some(word(answer.model.as_deref()?))),
         stop_reason: answer.and_then(|answer| Some(word(answer.stop_reason.as_deref()?))),
         error: answer.and_then(|answer| answer.error.as_ref()).map(|error| Failure {
             kind: &error.kind,
             message: &error.message,
         }),
+        saved: found.saved,
     };
     // Maps with text keys and plain values always serialise.
     serde_json::to_string(&detail).unwrap_or_default()
@@ -150,6 +157,7 @@ pub(crate) struct Kept {
     pub(crate) first_byte_ms: Option<i64>,
     pub(crate) redactions: u64,
     pub(crate) reuse: Option<String>,
+    pub(crate) saved: Option<Saved>,
 }
 
 impl Kept {
@@ -177,7 +185,8 @@ impl Kept {
     /// Where the answer came from, in the contract's words.
     pub(crate) fn reuse(&self) -> &'static str {
         match self.reuse.as_deref() {
-            Some(REUSED) => REUSED,
+            Some(reuse::HIT) => reuse::HIT,
+            Some(reuse::STORED) => reuse::STORED,
             _ => "none",
         }
     }

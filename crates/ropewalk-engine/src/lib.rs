@@ -4,8 +4,9 @@
 //! them; [`logged`] is one as a client's log has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`], [`link`] and [`names`] (what
-//! becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is still whole) and [`project`] (what
-//! a newer program makes of it).
+//! becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is
+//! still whole) and [`project`] (what a newer program makes of it), [`matching`] (whether something was said before, and what was answered)
+//! and [`reuse`] (answers for calls that were made before).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
 //! that came; no credential reaches the facts outside the bodies.
@@ -16,6 +17,7 @@ mod detail;
 pub mod keys;
 pub mod link;
 pub mod logged;
+pub mod matching;
 pub mod names;
 pub mod prepare;
 pub mod project;
@@ -26,6 +28,7 @@ mod recorders;
 pub mod records;
 pub mod redact;
 pub mod references;
+pub mod reuse;
 pub mod spawn;
 mod texts;
 pub mod view;

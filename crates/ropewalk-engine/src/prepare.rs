@@ -19,7 +19,7 @@ use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage}
 use ropewalk_core::projections::{PROJECTIONS_VERSION, Projections};
 use ropewalk_core::prompt_path::RequestPath;
 use ropewalk_core::transcript::TranscriptHashes;
-use ropewalk_store::facts::{Body, Key, Link, Spawn, Status};
+use ropewalk_store::facts::{Body, Key, KeyKind, Link, Spawn, Status};
 use ropewalk_store::{Micros, NewExchange};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
 use ropewalk_wire::hints::{Hints, MAX_HINT_BYTES};
@@ -33,6 +33,7 @@ use crate::names::Said;
 use crate::raw::RawExchange;
 use crate::recipe::body;
 use crate::redact::count_redactions;
+use crate::reuse::{self, Saved};
 use crate::spawn::{SpawnCall, SpawnTools, prompt_hash};
 use crate::view::message::answer_message;
 use crate::{arrival, keys, texts};
@@ -144,6 +145,7 @@ impl Preparer<'_> {
             redactions,
         } = body;
         let request = &read.request;
+        let is_whole = matches!(projections, Projected::Whole);
         let hints = hints(raw, Some(request));
         let answer = decode_answer(raw, &route.endpoint, request.provider);
         let classified = classify(&route.endpoint, request, &hints);
@@ -175,6 +177,15 @@ impl Preparer<'_> {
             exchange.spawns = spawns(raw, &spawned_at, answer, self.spawn_tools);
             exchange.texts.extend(texts::of_answer(answer));
         }
+        let is_hit = reuse::is_hit(raw);
+        let redactions = redactions + raw.response_body.as_deref().map_or(0, count_redactions);
+        let is_reusable = is_whole && !is_hit && redactions == 0 && exchange.status == Status::Complete;
+        let reuse_key = is_reusable.then(|| reuse::key(raw, route, &read)).flatten();
+        all_keys.extend(reuse_key);
+        if is_hit {
+            // It was not answered now: whoever tells of the call itself tells of another exchange.
+            all_keys.retain(|key| key.kind != KeyKind::Call);
+        }
         exchange.keys = all_keys.into_iter().collect();
         let asked = request.model.as_deref().or_else(|| model_of(&route.endpoint));
         exchange.model = asked.map(word);
@@ -183,7 +194,19 @@ impl Preparer<'_> {
             exchange.cost_nano_usd = Some(cost.amount.0);
             exchange.cost_is_estimate = cost.estimate;
         }
-        exchange.detail = detail::write(raw, &spawned_at, &hints, classified.reason, answer.as_ref(), redactions);
+        let saved = is_hit.then(|| Saved::take(&mut exchange));
+        exchange.detail = detail::write(
+            raw,
+            &spawned_at,
+            &hints,
+            detail::Found {
+                kind_reason: classified.reason,
+                answer: answer.as_ref(),
+                redactions,
+                reuse: reuse::standing(raw, reuse_key.is_some()),
+                saved,
+            },
+        );
         let mut call = Call::new(route, &hints);
         call.streams |= request.stream;
         if let Some(answer) = &answer {
@@ -251,9 +274,13 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> Prepared {
         raw,
         &raw.spawned_at,
         &hints,
-        "the request cannot be read",
-        None,
-        count_redactions(&raw.request_body),
+        detail::Found {
+            kind_reason: "the request cannot be read",
+            answer: None,
+            redactions: count_redactions(&raw.request_body) + raw.response_body.as_deref().map_or(0, count_redactions),
+            reuse: None,
+            saved: None,
+        },
     );
     Prepared {
         exchange,

@@ -58,8 +58,16 @@ impl<'s, S: Store> Recorder<'s, S> {
         self
     }
 
+    pub fn store(&self) -> &'s S {
+        self.store
+    }
+
     pub fn owner(&self) -> OwnerId {
         self.owner
+    }
+
+    pub fn owner_name(&self) -> &str {
+        &self.owner_name
     }
 
     /// Stores exchanges, all or none. They are facts then, and not linked yet.

@@ -175,10 +175,12 @@ pub enum KeyKind {
     /// The provider's ids of this very call. Whoever tells of the same call tells of the same exchange, see
     /// [`Telling::outranks`].
     Call,
+    /// What of the call reached the model: another call with the same key may be given the same answer.
+    Reuse,
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 12] = [
+    pub const ALL: [KeyKind; 13] = [
         KeyKind::SpawnPrompt,
         KeyKind::Summary,
         KeyKind::Session,
@@ -191,6 +193,7 @@ impl KeyKind {
         KeyKind::Reference,
         KeyKind::SpawnName,
         KeyKind::Call,
+        KeyKind::Reuse,
     ];
 
     /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
@@ -201,7 +204,8 @@ impl KeyKind {
             | KeyKind::Summary
             | KeyKind::Item
             | KeyKind::Anchor
-            | KeyKind::Call => true,
+            | KeyKind::Call
+            | KeyKind::Reuse => true,
             KeyKind::Session
             | KeyKind::Agent
             | KeyKind::Hash
@@ -224,7 +228,8 @@ impl KeyKind {
             | KeyKind::Opening
             | KeyKind::CallResult
             | KeyKind::Reference
-            | KeyKind::Call => false,
+            | KeyKind::Call
+            | KeyKind::Reuse => false,
         }
     }
 
@@ -243,6 +248,7 @@ impl KeyKind {
             KeyKind::Reference => 9,
             KeyKind::SpawnName => 10,
             KeyKind::Call => 11,
+            KeyKind::Reuse => 12,
         }
     }
 

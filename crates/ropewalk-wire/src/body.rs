@@ -101,7 +101,7 @@ pub(crate) struct Member {
 
 #[derive(Debug, Clone)]
 pub(crate) struct Held {
-    range: Range<usize>,
+    pub(crate) range: Range<usize>,
     pub(crate) element: Arc<Element>,
 }
 

@@ -5,7 +5,7 @@
 //! Requests: [`provider`] says which endpoint a path is, [`read_request`] reads a body into the core model, its chain and its
 //! parts, [`hints`] what the client says about itself, [`auxiliary`] whether a call is a turn. Answers: [`sse`] cuts a byte
 //! stream into events, [`stream`] turns events into the answer so far, [`response`] reads bodies that came whole;
-//! [`deltas`] finds the texts that a stream spells in pieces; [`usage`] counts tokens in one convention, [`skeleton`] is what is left where no text may be kept. [`Split`] is how a body is kept. [`exchange`] is the format of
+//! [`deltas`] finds the texts that a stream spells in pieces; [`usage`] counts tokens in one convention, [`mod@reuse`] says which calls may share an answer and [`replay`] gives it in another framing, [`skeleton`] is what is left where no text may be kept. [`Split`] is how a body is kept. [`exchange`] is the format of
 //! import and export.
 
 mod anthropic;
@@ -23,8 +23,10 @@ pub mod hints;
 pub mod inject;
 mod members;
 pub mod provider;
+pub mod replay;
 pub mod response;
 mod responses;
+pub mod reuse;
 pub mod skeleton;
 mod split;
 pub mod sse;

@@ -110,7 +110,7 @@ pub(crate) fn decode_document(provider: Provider, root: Node<'_>) -> Decoded {
 }
 
 /// By the content type; a recorder may have lost it, then by how the body begins.
-fn is_stream(provider: Provider, content_type: Option<&str>, body: &[u8]) -> bool {
+pub(crate) fn is_stream(provider: Provider, content_type: Option<&str>, body: &[u8]) -> bool {
     let declared = content_type.is_some_and(|name| name.to_ascii_lowercase().contains("text/event-stream"));
     let start = body_start(body);
     let is_array = provider == Provider::Gemini && start.starts_with(b"[");

@@ -87,6 +87,7 @@ pub(crate) enum Verb {
     Resolve(Resolve),
     Title(Title),
     Search(Search),
+    Match(Match),
     Export(Export),
     Rebuild(Rebuild),
     Stats(Stats),
@@ -330,7 +331,8 @@ pub(crate) struct Log {
   ropewalk show 3f2a81c0~1                      the turn before its last
   ropewalk show 3f2a81c0 --tree                 all messages below those they follow, tools and subagents
   ropewalk show --tree --json SESSION           the same as /api/v1/sessions/SESSION/messages
-  ropewalk show cc-task-0002 --raw response     the recorded bytes, nothing else")]
+  ropewalk show cc-task-0002 --raw response     the recorded bytes, nothing else
+  ropewalk show 3f2a81c0 --answers              all answers to its last input, side by side")]
 pub(crate) struct Show {
     #[arg(value_name = "REF")]
     pub(crate) reference: String,
@@ -338,6 +340,10 @@ pub(crate) struct Show {
     /// Every message below the one it follows: branches, tool operations, subagents. REF may also be a client's session id
     #[arg(long, conflicts_with = "raw")]
     pub(crate) tree: bool,
+
+    /// All answers to the same input, across models and options, side by side
+    #[arg(long, conflicts_with_all = ["raw", "tree"])]
+    pub(crate) answers: bool,
 
     /// With --tree: name each message by its uuid
     #[arg(long, requires = "tree")]
@@ -431,6 +437,30 @@ pub(crate) struct Search {
     /// From then on: a time, a day, or how long ago (2h, 3d)
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
+}
+
+/// Say whether messages were sent before, how much of them is known, and what was answered
+///
+/// FILE is a request as it would be sent to a provider (Messages, Chat Completions, Responses or Gemini), or `-` for standard input.
+/// The messages decide how far it is known; an answer counts as one to exactly this if system prompt, tools and the options max_tokens,
+/// stop_sequences, top_k and temperature 0 are the same too. The exit code is 1 if there is no such answer.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk match request.json
+  ropewalk match request.json --model claude-opus-4-8
+  jq -n '{messages:[{role:\"user\",content:\"Capital of France?\"}]}' | ropewalk match - --json
+  ropewalk match request.json --as-of 2026-11-01")]
+pub(crate) struct Match {
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Only answers of this model count
+    #[arg(long, value_name = "NAME")]
+    pub(crate) model: Option<String>,
+
+    /// Whose format the request has
+    #[arg(long, value_enum, default_value_t = Format::Auto)]
+    pub(crate) format: Format,
 }
 
 /// Link everything again from what was recorded

@@ -85,7 +85,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
-        return Err(failure.hint("log, show, tree, explain, resolve, search, stats and rebuild take it"));
+        return Err(failure.hint("log, show, tree, explain, resolve, search, match, stats and rebuild take it"));
     }
     let context = Context {
         config: Config::load(&arguments.global)?,
@@ -113,6 +113,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Resolve(resolve) => commands::resolve::run(&context, resolve).await,
             Verb::Title(title) => commands::title::run(&context, title).await,
             Verb::Search(search) => commands::search::run(&context, search).await,
+            Verb::Match(matched) => commands::matching::run(&context, matched).await,
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,

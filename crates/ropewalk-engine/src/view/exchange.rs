@@ -11,6 +11,7 @@ use serde::Serialize;
 
 use crate::detail::Kept;
 use crate::link::decision::Linked;
+use crate::reuse::{REUSED_FROM_HEADER, Saved};
 use crate::view::directory::Directory;
 use crate::view::reason::reason;
 use crate::view::{Result, View, hash_of, usd, utc, uuid_text};
@@ -57,6 +58,12 @@ pub struct ExchangeView {
     pub redactions: u64,
     pub request_sha256: String,
     pub response_sha256: Option<String>,
+    /// Of an answer that was reused: what it would have cost.
+    #[serde(skip)]
+    pub saved: Option<Saved>,
+    /// The exchange whose answer was reused.
+    #[serde(skip)]
+    pub reused_from: Option<String>,
 }
 
 #[derive(Debug, Clone, Default, Serialize)]
@@ -232,6 +239,8 @@ impl<S: Store> View<'_, S> {
             redactions: detail.redactions,
             request_sha256: hex::encode(row.request_sha256),
             response_sha256: row.response_sha256.map(hex::encode),
+            reused_from: detail.response_headers.get(REUSED_FROM_HEADER).cloned(),
+            saved: detail.saved,
         }
     }
 }

@@ -175,7 +175,7 @@ pub fn usd(nano: u64) -> f64 {
     nano as f64 / 1e9
 }
 
-fn hash_of(row: &ExchangeRow, kind: HashKind) -> Option<String> {
+pub(crate) fn hash_of(row: &ExchangeRow, kind: HashKind) -> Option<String> {
     let found = row.hashes.iter().find(|(known, _)| *known == kind);
     found.map(|(_, hash)| hex::encode(hash))
 }

@@ -10,6 +10,7 @@ use http_body_util::Full;
 use http_body_util::combinators::UnsyncBoxBody;
 
 use super::response_body::ResponseBody;
+use super::shared::SharedBody;
 
 /// Why a body could not be given whole.
 pub type BodyError = Box<dyn std::error::Error + Send + Sync>;
@@ -20,6 +21,8 @@ pub type LocalBody = UnsyncBoxBody<Bytes, BodyError>;
 /// The body of any answer.
 pub(crate) enum AnswerBody {
     Forwarded(Box<ResponseBody>),
+    /// Of a call that others wait for as well.
+    Shared(Box<SharedBody>),
     Local(LocalBody),
     Own(Full<Bytes>),
 }
@@ -31,6 +34,7 @@ impl Body for AnswerBody {
     fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BodyError>>> {
         match &mut *self {
             AnswerBody::Forwarded(body) => Pin::new(body).poll_frame(cx).map_err(Into::into),
+            AnswerBody::Shared(body) => Pin::new(body).poll_frame(cx),
             AnswerBody::Local(body) => Pin::new(body).poll_frame(cx),
             AnswerBody::Own(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
         }
@@ -39,6 +43,7 @@ impl Body for AnswerBody {
     fn is_end_stream(&self) -> bool {
         match self {
             AnswerBody::Forwarded(body) => body.is_end_stream(),
+            AnswerBody::Shared(body) => body.is_end_stream(),
             AnswerBody::Local(body) => body.is_end_stream(),
             AnswerBody::Own(body) => body.is_end_stream(),
         }
@@ -47,6 +52,7 @@ impl Body for AnswerBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             AnswerBody::Forwarded(body) => body.size_hint(),
+            AnswerBody::Shared(body) => body.size_hint(),
             AnswerBody::Local(body) => body.size_hint(),
             AnswerBody::Own(body) => body.size_hint(),
         }

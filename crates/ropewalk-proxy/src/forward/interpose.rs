@@ -13,6 +13,9 @@ use ropewalk_core::model::Provider;
 use ropewalk_wire::provider::Route;
 use uuid::Uuid;
 
+use super::flight::Lead;
+use crate::tee::Keep;
+
 /// Looks at a whole request before it is forwarded.
 pub trait Interpose: Send + Sync {
     /// Decided by the head alone: whether the body is gathered. A body beyond `Limits::interpose_bytes`, or beyond what all
@@ -38,9 +41,13 @@ pub struct Asked<'a> {
 pub struct WholeRequest {
     /// Of the recorded exchange; `None` where it is not recorded.
     pub id: Option<Uuid>,
+    /// How much of it is recorded.
+    pub keep: Option<Keep>,
     pub owner: Arc<str>,
     /// The name of the upstream that is asked.
     pub upstream: Arc<str>,
+    /// What stands in the path as the client's project.
+    pub project: Option<Arc<str>>,
     /// Whose format the body has.
     pub provider: Option<Provider>,
     /// Path and query, as they are sent upstream.
@@ -59,6 +66,8 @@ pub enum Verdict {
     Tell { answer_headers: HeaderMap },
     /// Another body goes to the provider.
     Send { body: Bytes, answer_headers: HeaderMap },
+    /// It goes on as it came, as the call that others wait for as well.
+    Lead(Arc<Lead>),
     /// The provider is not asked. Recorded as an exchange of its own, marked as reused.
     Answer {
         status: StatusCode,

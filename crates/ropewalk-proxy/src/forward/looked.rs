@@ -9,11 +9,13 @@ use ropewalk_wire::provider::Route;
 use uuid::Uuid;
 
 use super::answer::Refusal;
+use super::flight::Lead;
 use super::gathered::{Bounds, Gathered};
 use super::interpose::{Asked, Interpose, Verdict, WholeRequest};
 use super::service::{Outgoing, Parts};
 use super::settings::Limits;
 use super::tap::Tap;
+use crate::tee::Keep;
 
 /// What is known of a request beside its head and body.
 pub(crate) struct Look<'a> {
@@ -23,6 +25,7 @@ pub(crate) struct Look<'a> {
     pub(crate) upstream: &'a str,
     pub(crate) owner: Arc<str>,
     pub(crate) id: Option<Uuid>,
+    pub(crate) keep: Option<Keep>,
 }
 
 pub(crate) enum Decided {
@@ -36,6 +39,18 @@ pub(crate) struct Forwarded {
     pub(crate) body: Outgoing,
     /// Headers that are added to the client's answer.
     pub(crate) tells: HeaderMap,
+    /// Others wait for the answer.
+    pub(crate) lead: Option<Arc<Lead>>,
+}
+
+/// What those said who were asked.
+#[derive(Default)]
+struct Said {
+    /// What is to be sent, if it is not what came.
+    sent: Option<Bytes>,
+    tells: HeaderMap,
+    lead: Option<Arc<Lead>>,
+    answer: Option<Response<Bytes>>,
 }
 
 impl Look<'_> {
@@ -47,6 +62,7 @@ impl Look<'_> {
                 head,
                 body: Outgoing::AsItComes(body),
                 tells: HeaderMap::new(),
+                lead: None,
             })));
         }
         let bounds = Bounds {
@@ -55,20 +71,23 @@ impl Look<'_> {
             refused: self.limits.body_bytes,
         };
         let mut gathered = self.parts.gathering.gather(body, tap, bounds).await?;
-        let mut tells = HeaderMap::new();
+        let mut asked = Said::default();
         if let Some(whole) = gathered.whole() {
-            let (sent, answer) = self.ask(&wanting, &head, whole, &mut tells).await;
-            if let Some(answer) = answer {
+            asked = self.ask(&wanting, &head, whole).await;
+            if let Some(mut answer) = asked.answer {
+                answer.headers_mut().extend(asked.tells);
+                tap.zip(asked.sent).inspect(|(tap, sent)| tap.sent(sent));
                 return Ok(Decided::Answer(answer));
             }
-            if let Some(body) = sent {
+            if let Some(body) = asked.sent {
                 replace(&mut head, &mut gathered, body, tap);
             }
         }
         Ok(Decided::Forward(Box::new(Forwarded {
             head,
             body: Outgoing::Gathered(gathered),
-            tells,
+            tells: asked.tells,
+            lead: asked.lead,
         })))
     }
 
@@ -87,42 +106,40 @@ impl Look<'_> {
         all.filter(|interposed| interposed.wants(&asked)).collect()
     }
 
-    /// One after the other; what is to be sent, if it is not what came, or the answer of one who has it.
-    async fn ask(
-        &self,
-        wanting: &[&Arc<dyn Interpose>],
-        head: &request::Parts,
-        body: Bytes,
-        tells: &mut HeaderMap,
-    ) -> (Option<Bytes>, Option<Response<Bytes>>) {
+    /// One after the other, until one has the answer.
+    async fn ask(&self, wanting: &[&Arc<dyn Interpose>], head: &request::Parts, body: Bytes) -> Said {
         let mut request = WholeRequest {
             id: self.id,
+            keep: self.keep,
             owner: Arc::clone(&self.owner),
             upstream: Arc::from(self.upstream),
+            project: self.route.project.map(Arc::from),
             provider: self.route.endpoint.provider(),
             target: self.route.rest.to_owned(),
             headers: head.headers.clone(),
             body,
         };
-        let mut sent = None;
+        let mut said = Said::default();
         for interposed in wanting {
             match interposed.decide(request.clone()).await {
                 Verdict::Pass => {}
-                Verdict::Tell { answer_headers } => tells.extend(answer_headers),
+                Verdict::Tell { answer_headers } => said.tells.extend(answer_headers),
                 Verdict::Send { body, answer_headers } => {
-                    tells.extend(answer_headers);
+                    said.tells.extend(answer_headers);
                     request.body = body.clone();
-                    sent = Some(body);
+                    said.sent = Some(body);
                 }
+                Verdict::Lead(lead) => said.lead = Some(lead),
                 Verdict::Answer { status, headers, body } => {
                     let mut answer = Response::new(body);
                     *answer.status_mut() = status;
                     *answer.headers_mut() = headers;
-                    return (None, Some(answer));
+                    said.answer = Some(answer);
+                    return said;
                 }
             }
         }
-        (sent, None)
+        said
     }
 }
 

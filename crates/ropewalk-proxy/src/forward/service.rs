@@ -7,17 +7,20 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, header};
 use http_body::Body as _;
 use http_body_util::Full;
 use hyper::body::Incoming;
+use ropewalk_engine::reuse;
 use ropewalk_wire::provider::{Endpoint, Route, Upstream as Provider, route, upstream_by_headers};
 use uuid::Uuid;
 
 use super::answer::{AnswerBody, LocalBody, Refusal};
 use super::counters::{Counters, InFlight};
+use super::flight::Lead;
 use super::gathered::{Gathered, Gathering};
 use super::interpose::Interpose;
 use super::looked::{Decided, Forwarded, Look};
@@ -26,7 +29,7 @@ use super::response_body::ResponseBody;
 use super::settings::{Limits, Settings};
 use super::tap::{Tap, Watch};
 use super::upstream::{Lease, Upstream, UpstreamError};
-use super::{guard, headers, owner, tls};
+use super::{guard, headers, owner, shared, tls};
 use crate::clock::now;
 use crate::journal::Journal;
 use crate::tee::{Ending, ExchangeKey, Head, Keep, ResponseHead, Tee};
@@ -133,7 +136,7 @@ impl Service {
 
     async fn forward(
         &self,
-        settings: &Settings,
+        settings: &Arc<Settings>,
         request: Request<Incoming>,
         route: &Route<'_>,
         provider: Provider<'_>,
@@ -170,26 +173,29 @@ impl Service {
             upstream: provider.name(),
             owner,
             id,
+            keep,
         };
-        let sent = async {
-            match look.decide(request, watch.tap()).await? {
-                Decided::Answer(answer) => Ok(Sent::FromStore(answer)),
-                Decided::Forward(forwarded) => {
-                    let Forwarded { head, body, tells } = *forwarded;
-                    let (answer, lease) = self.send(settings, &upstream, (head, body), route, &watch).await?;
-                    Ok(Sent::Forwarded(answer, lease, tells))
-                }
-            }
-        };
-        let sent = sent.await.inspect_err(|refusal: &Refusal| {
-            if let Some(tap) = watch.tap() {
-                tap.abandon(ending_of(*refusal));
-            }
-        })?;
-        let mut answer = match sent {
-            Sent::FromStore(answer) => answer_from_store(answer, &watch).await,
-            Sent::Forwarded(answer, lease, tells) => {
-                let mut answer = pass_on(answer, watch, lease, settings, in_flight).await;
+        let decided = look.decide(request, watch.tap()).await;
+        let mut answer = match decided.inspect_err(|refusal| watch.refused(*refusal))? {
+            Decided::Answer(answer) => answer_from_store(answer, &watch).await,
+            Decided::Forward(forwarded) => {
+                let Forwarded {
+                    head,
+                    body,
+                    tells,
+                    lead,
+                } = *forwarded;
+                let call = Call {
+                    settings: Arc::clone(settings),
+                    upstream,
+                    head,
+                    body,
+                    target: route.rest.to_owned(),
+                    watch,
+                    in_flight,
+                    mark: lead.as_ref().map(|_| HeaderValue::from_static(reuse::STORED)),
+                };
+                let mut answer = call.answer(lead, id).await?;
                 answer.headers_mut().extend(tells);
                 answer
             }
@@ -215,41 +221,75 @@ impl Service {
         let key = ExchangeKey(NEXT_KEY.fetch_add(1, Ordering::Relaxed));
         (id, Tap::begin(&self.parts.tee, key, head))
     }
+}
 
-    async fn send(
-        &self,
-        settings: &Settings,
-        upstream: &Rc<Upstream>,
-        (mut head, body): (http::request::Parts, Outgoing),
-        route: &Route<'_>,
-        watch: &Watch,
-    ) -> Result<(Response<Incoming>, Lease), Refusal> {
-        headers::strip_hop_by_hop(&mut head.headers);
-        headers::strip_ours(&mut head.headers);
-        let failed = Rc::new(Cell::new(None));
-        let (tap, bytes_max, fails) = (watch.tap().cloned(), settings.limits.body_bytes, Rc::clone(&failed));
-        let body = match body {
-            Outgoing::AsItComes(body) => RequestBody::new(body, tap, bytes_max, fails),
-            Outgoing::Gathered(gathered) => RequestBody::gathered(gathered, tap, bytes_max, fails),
+/// A request that goes to its provider.
+pub(crate) struct Call {
+    settings: Arc<Settings>,
+    upstream: Rc<Upstream>,
+    head: http::request::Parts,
+    body: Outgoing,
+    target: String,
+    watch: Watch,
+    in_flight: InFlight,
+    /// How its answer stands to reuse; recorded with it.
+    mark: Option<HeaderValue>,
+}
+
+impl Call {
+    /// The answer for the client, which waits for it alone or, with a lead, with others.
+    async fn answer(self, lead: Option<Arc<Lead>>, id: Option<Uuid>) -> Result<Response<AnswerBody>, Refusal> {
+        let Some(lead) = lead else {
+            let (parts, body) = self.make().await?;
+            return Ok(Response::from_parts(parts, AnswerBody::Forwarded(Box::new(body))));
         };
-        let target = match route.rest {
+        match shared::fly(self, lead, id).await? {
+            Some((parts, body)) => Ok(Response::from_parts(parts, AnswerBody::Shared(Box::new(body)))),
+            None => Err(Refusal::Unreachable),
+        }
+    }
+
+    /// Sends it, and passes the answer on.
+    pub(super) async fn make(self) -> Result<(http::response::Parts, ResponseBody), Refusal> {
+        let limits = &self.settings.limits;
+        let target = match &*self.target {
             "" => "/",
             rest => rest,
         };
-        upstream
-            .send(Request::from_parts(head, body), target)
-            .await
-            .map_err(|error| {
-                tracing::debug!(%error, "not forwarded");
-                if let Some(refusal) = failed.get() {
-                    return refusal;
-                }
-                match error {
-                    UpstreamError::ConnectTime(_) => Refusal::ConnectTime,
-                    UpstreamError::Connect(_) | UpstreamError::Send(_) => Refusal::Unreachable,
-                }
-            })
+        let sent = send(&self.upstream, (self.head, self.body), target, limits, &self.watch).await;
+        let (answer, lease) = sent.inspect_err(|refusal| self.watch.refused(*refusal))?;
+        Ok(pass_on(answer, self.watch, (lease, self.in_flight), limits.idle, self.mark).await)
     }
+}
+
+async fn send(
+    upstream: &Rc<Upstream>,
+    (mut head, body): (http::request::Parts, Outgoing),
+    target: &str,
+    limits: &Limits,
+    watch: &Watch,
+) -> Result<(Response<Incoming>, Lease), Refusal> {
+    headers::strip_hop_by_hop(&mut head.headers);
+    headers::strip_ours(&mut head.headers);
+    let failed = Rc::new(Cell::new(None));
+    let (tap, bytes_max, fails) = (watch.tap().cloned(), limits.body_bytes, Rc::clone(&failed));
+    let body = match body {
+        Outgoing::AsItComes(body) => RequestBody::new(body, tap, bytes_max, fails),
+        Outgoing::Gathered(gathered) => RequestBody::gathered(gathered, tap, bytes_max, fails),
+    };
+    upstream
+        .send(Request::from_parts(head, body), target)
+        .await
+        .map_err(|error| {
+            tracing::debug!(%error, "not forwarded");
+            if let Some(refusal) = failed.get() {
+                return refusal;
+            }
+            match error {
+                UpstreamError::ConnectTime(_) => Refusal::ConnectTime,
+                UpstreamError::Connect(_) | UpstreamError::Send(_) => Refusal::Unreachable,
+            }
+        })
 }
 
 /// A body that goes to the provider.
@@ -259,14 +299,8 @@ pub(crate) enum Outgoing {
     Gathered(Gathered),
 }
 
-/// Where an answer comes from.
-enum Sent {
-    Forwarded(Response<Incoming>, Lease, HeaderMap),
-    FromStore(Response<Bytes>),
-}
-
 /// An answer that no provider gave, told like one that was forwarded.
-async fn answer_from_store(answer: Response<Bytes>, watch: &Watch) -> Response<AnswerBody> {
+async fn answer_from_store(mut answer: Response<Bytes>, watch: &Watch) -> Response<AnswerBody> {
     if let Some(tap) = watch.tap() {
         tap.reused();
         tap.response_head(ResponseHead {
@@ -277,6 +311,8 @@ async fn answer_from_store(answer: Response<Bytes>, watch: &Watch) -> Response<A
         tap.response_data(answer.body());
         drop(tap.end(Ending::Complete).await);
     }
+    // Where it is from is a matter of the record.
+    answer.headers_mut().remove(reuse::REUSED_FROM_HEADER);
     answer.map(|body| AnswerBody::Own(Full::new(body)))
 }
 
@@ -287,21 +323,28 @@ fn name_exchange(headers: &mut HeaderMap, id: Uuid) {
     }
 }
 
-/// The head of an answer, without what belonged to the provider's hop.
+/// The answer, without what belonged to the provider's hop. A mark is recorded, and not passed on.
 async fn pass_on(
     answer: Response<Incoming>,
     watch: Watch,
-    lease: Lease,
-    settings: &Settings,
-    in_flight: InFlight,
-) -> Response<AnswerBody> {
+    (lease, in_flight): (Lease, InFlight),
+    idle: Option<Duration>,
+    mark: Option<HeaderValue>,
+) -> (http::response::Parts, ResponseBody) {
     let (mut parts, body) = answer.into_parts();
     headers::strip_hop_by_hop(&mut parts.headers);
+    // What says that an answer cost nothing is ours to say.
+    parts.headers.remove(reuse::REUSE_HEADER);
+    parts.headers.remove(reuse::REUSED_FROM_HEADER);
     if let Some(tap) = watch.tap() {
+        let mut headers = parts.headers.clone();
+        if let Some(mark) = mark {
+            headers.insert(reuse::REUSE_HEADER, mark);
+        }
         tap.response_head(ResponseHead {
             at: now(),
             status: parts.status,
-            headers: parts.headers.clone(),
+            headers,
         });
     }
     if body.is_end_stream()
@@ -310,8 +353,8 @@ async fn pass_on(
         // There is no piece to hold back, so the head is.
         drop(tap.end(Ending::Complete).await);
     }
-    let body = ResponseBody::new(body, &parts.headers, watch, lease, settings.limits.idle, in_flight);
-    Response::from_parts(parts, AnswerBody::Forwarded(Box::new(body)))
+    let body = ResponseBody::new(body, &parts.headers, watch, lease, idle, in_flight);
+    (parts, body)
 }
 
 /// Where a request goes; `None` where no provider is meant.
@@ -354,13 +397,5 @@ fn keep(settings: &Settings, route: &Route<'_>, request: &Request<Incoming>) -> 
         Some(b"off") => None,
         Some(b"metadata") => Some(Keep::Metadata),
         _ => Some(usual),
-    }
-}
-
-fn ending_of(refusal: Refusal) -> Ending {
-    match refusal {
-        Refusal::Unreachable | Refusal::ConnectTime => Ending::Truncated,
-        Refusal::BodyBroken => Ending::ClientCancelled,
-        _ => Ending::Refused,
     }
 }

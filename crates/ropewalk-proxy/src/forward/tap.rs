@@ -7,6 +7,7 @@ use std::task::{Context, Poll};
 use bytes::Bytes;
 use tokio::sync::oneshot;
 
+use super::answer::Refusal;
 use crate::clock::now;
 use crate::tee::{Ending, Event, ExchangeKey, Head, Released, ResponseHead, Tee};
 
@@ -122,6 +123,13 @@ impl Watch {
     pub(crate) fn tap(&self) -> Option<&Tap> {
         self.0.as_ref()
     }
+
+    /// We answer in the provider's place.
+    pub(crate) fn refused(&self, refusal: Refusal) {
+        if let Some(tap) = &self.0 {
+            tap.abandon(ending_of(refusal));
+        }
+    }
 }
 
 impl Drop for Watch {
@@ -129,5 +137,13 @@ impl Drop for Watch {
         if let Some(tap) = &self.0 {
             tap.abandon(Ending::ClientCancelled);
         }
+    }
+}
+
+fn ending_of(refusal: Refusal) -> Ending {
+    match refusal {
+        Refusal::Unreachable | Refusal::ConnectTime => Ending::Truncated,
+        Refusal::BodyBroken => Ending::ClientCancelled,
+        _ => Ending::Refused,
     }
 }

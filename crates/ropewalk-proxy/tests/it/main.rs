@@ -17,6 +17,7 @@ mod moody_store;
 mod proxy;
 mod recorder;
 mod references;
+mod reusing;
 mod room;
 mod segments;
 mod support;

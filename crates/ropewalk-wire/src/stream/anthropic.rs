@@ -23,7 +23,7 @@ pub(super) struct State {
 }
 
 #[derive(Debug)]
-struct OpenBlock {
+pub(crate) struct OpenBlock {
     json: Growing,
     /// Literal of the input's JSON text so far.
     input: Option<Growing>,
@@ -107,7 +107,7 @@ fn index_of(event: Node<'_>) -> Option<u64> {
 }
 
 impl OpenBlock {
-    fn start(block: Node<'_>) -> Self {
+    pub(crate) fn start(block: Node<'_>) -> Self {
         OpenBlock {
             json: Growing::of(block),
             input: None,
@@ -115,7 +115,7 @@ impl OpenBlock {
         }
     }
 
-    fn delta(&mut self, delta: Node<'_>) {
+    pub(crate) fn delta(&mut self, delta: Node<'_>) {
         self.decoded = None;
         let kind = delta.get_str("type").unwrap_or_default();
         // (member of the delta, member of the block)
@@ -162,22 +162,36 @@ impl OpenBlock {
         self.decoded.clone().unwrap_or_else(|| self.build(false))
     }
 
-    /// The block as a body would hold it, decoded as a body is.
-    fn build(&self, stopped: bool) -> Block {
+    /// The block as a body would hold it.
+    pub(crate) fn to_json(&self) -> String {
+        let text = self.input_text();
+        self.json_with(&text, Doc::parse_str(&text).ok().as_ref())
+    }
+
+    fn input_text(&self) -> String {
         let input = self.input.as_ref().map(|literal| decode_literal(&literal.to_json()));
-        let text = input.unwrap_or_default();
-        let parsed = Doc::parse_str(&text);
+        input.unwrap_or_default()
+    }
+
+    fn json_with(&self, input: &str, parsed: Option<&Doc<'_>>) -> String {
         let mut json = self.json.clone();
         // A block without input deltas keeps the input it started with.
-        if !text.is_empty()
+        if !input.is_empty()
             && let Some(member) = json.member("input")
         {
-            *member = match &parsed {
-                Ok(doc) => Growing::of(doc.root()),
-                Err(_) => self.input.clone().unwrap_or_else(Growing::null),
+            *member = match parsed {
+                Some(doc) => Growing::of(doc.root()),
+                None => self.input.clone().unwrap_or_else(Growing::null),
             };
         }
-        let json = json.to_json();
+        json.to_json()
+    }
+
+    /// The block as a body would hold it, decoded as a body is.
+    fn build(&self, stopped: bool) -> Block {
+        let text = self.input_text();
+        let parsed = Doc::parse_str(&text).ok();
+        let json = self.json_with(&text, parsed.as_ref());
         let Ok(doc) = Doc::parse_str(&json) else {
             return Block::Other {
                 kind: "".into(),
@@ -186,7 +200,7 @@ impl OpenBlock {
         };
         let mut block = decode_block(doc.root());
         if let Block::ToolUse(call) = &mut block
-            && parsed.is_err()
+            && parsed.is_none()
             && !(stopped && text.is_empty())
         {
             call.input = ToolInput::Text(text.into());

@@ -40,6 +40,11 @@ impl Growing {
         Growing::Raw(value.raw().into())
     }
 
+    /// A value that is written already.
+    pub(crate) fn raw(json: String) -> Self {
+        Growing::Raw(json.into())
+    }
+
     /// The member of that name, made if missing. `None` if the object is full.
     pub(crate) fn member(&mut self, key: &str) -> Option<&mut Growing> {
         let members = self.open_object();

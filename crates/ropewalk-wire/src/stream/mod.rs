@@ -9,11 +9,11 @@
 //! after an error event, and whenever something was lost (an event that was too large or no JSON); at most
 //! [`MAX_STREAM_BYTES`] are taken in.
 
-mod anthropic;
+pub(crate) mod anthropic;
 mod chat;
 mod elements;
 mod gemini;
-mod growing;
+pub(crate) mod growing;
 mod responses;
 
 use ropewalk_core::json::{Doc, Node};

@@ -13,6 +13,7 @@ mod chain;
 mod exchange;
 mod generate;
 mod inject;
+mod replay;
 mod skeleton;
 mod split;
 mod storage;

@@ -15,7 +15,7 @@ use ropewalk_wire::response::decode_response;
 use ropewalk_wire::{RequestBody, read_request};
 use serde::Serialize;
 
-use crate::cli::{Format, Hash};
+use crate::cli::Hash;
 use crate::failure::{Failure, Kind};
 
 pub(crate) fn run(arguments: &Hash) -> Result<(), Failure> {
@@ -47,7 +47,8 @@ struct Exchange {
     counts_tokens: bool,
 }
 
-fn read(path: &Path) -> Result<Vec<u8>, Failure> {
+/// A file, or standard input for `-`.
+pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
     let mut bytes = Vec::new();
     let outcome = if path.as_os_str() == "-" {
         std::io::stdin().lock().read_to_end(&mut bytes).map(|_| ())
@@ -97,13 +98,8 @@ fn exchange_lines(input: &[u8]) -> Result<Vec<Exchange>, Failure> {
 
 fn lone_exchange(request: Vec<u8>, arguments: &Hash) -> Result<Exchange, Failure> {
     let response = arguments.response.as_deref().map(read).transpose()?;
-    let provider = match arguments.format {
-        Format::Anthropic => Some(Provider::Anthropic),
-        Format::Chat => Some(Provider::OpenAiChat),
-        Format::Responses => Some(Provider::OpenAiResponses),
-        Format::Gemini => Some(Provider::Gemini),
-        Format::Auto => detect(&request, response.as_deref()),
-    };
+    let provider = arguments.format.provider();
+    let provider = provider.or_else(|| detect(&request, response.as_deref()));
     let file = arguments.file.display();
     let provider = provider.ok_or_else(|| {
         Failure::new(Kind::Usage, format!("{file} is no request we know"))

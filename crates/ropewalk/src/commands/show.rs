@@ -2,16 +2,17 @@
 
 use std::borrow::Cow;
 
-use ropewalk_engine::view::{Context as Changed, ContextChange, ExchangeView, MessageView, Target, View};
+use ropewalk_engine::view::{Context as Changed, ContextChange, ExchangeView, MessageView, Target, View, usd};
 use ropewalk_store::Store as _;
 use ropewalk_store::store::{ExchangeRow, Half};
 
 use super::log::exchange_line;
-use super::show_tree;
+use super::{show_answers, show_tree};
 use crate::any_store::AnyStore;
 use crate::cli::{RawHalf, Show};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::print::number::dollars;
 use crate::print::out::Out;
 use crate::print::text::{lines, one_line, padded};
 use crate::print::time;
@@ -23,6 +24,11 @@ pub(crate) async fn run(context: &Context, arguments: &Show) -> Result<(), Failu
     if let Some(half) = arguments.raw {
         let row = view.resolve_exchange(&arguments.reference).await?;
         raw(&view, &row, half, &mut out).await?;
+        return out.finish();
+    }
+    if arguments.answers {
+        let row = view.resolve_exchange(&arguments.reference).await?;
+        show_answers::run(context, &view.answers_to(&row).await?, &mut out)?;
         return out.finish();
     }
     if arguments.tree {
@@ -127,6 +133,8 @@ fn facts(exchange: &ExchangeView, out: &mut Out) -> Result<(), Failure> {
         ("friendly id", exchange.friendly_id.clone()),
         ("follows", exchange.parent_exchange_id.clone()),
         ("session", exchange.session.clone()),
+        ("reused from", exchange.reused_from.clone()),
+        ("saved", exchange.saved.map(|saved| dollars(usd(saved.cost_nano_usd)))),
         ("linked", Some(format!("it {}", exchange.link.reason))),
     ];
     for (name, value) in facts {

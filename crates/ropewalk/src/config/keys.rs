@@ -3,7 +3,7 @@
 use toml::Table;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-const KEYS: [&str; 57] = [
+const KEYS: [&str; 59] = [
     "data",
     "store",
     "owner",
@@ -47,6 +47,8 @@ const KEYS: [&str; 57] = [
     "references.max_bytes",
     "references.owners",
     "references.owners.*",
+    "reuse",
+    "reuse.rules",
     "otel",
     "otel.endpoint",
     "otel.headers_env",

@@ -11,7 +11,7 @@ use ropewalk_engine::decode::DecodeLimits;
 use ropewalk_engine::redact::{RedactRules, Redactor};
 use ropewalk_proxy::forward::{DEFAULT_UPSTREAMS, Fingerprint, Limits, Owners, Settings, UpstreamSettings};
 use ropewalk_proxy::tee::Keep;
-use ropewalk_proxy::{journal, references};
+use ropewalk_proxy::{journal, references, reuse};
 use ropewalk_wire::provider::is_upstream_name;
 use serde::Deserialize;
 
@@ -34,6 +34,25 @@ pub(crate) struct Serving {
     pub(crate) journal: WrittenJournal,
     limits: WrittenLimits,
     references: WrittenReferences,
+    reuse: WrittenReuse,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default)]
+struct WrittenReuse {
+    rules: Vec<WrittenRule>,
+}
+
+/// Calls that are answered from the store.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenRule {
+    provider: Option<String>,
+    model: Option<String>,
+    project: Option<String>,
+    path: Option<String>,
+    any_temperature: bool,
+    volatile: bool,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -153,6 +172,20 @@ struct WrittenLimits {
 const QUEUE_BYTES: usize = 32 << 20;
 
 impl Serving {
+    /// Which calls are answered from the store without being asked to.
+    pub(crate) fn reuse_rules(&self) -> Vec<reuse::Rule> {
+        let rules = self.reuse.rules.iter().cloned();
+        let rule = |rule: WrittenRule| reuse::Rule {
+            provider: rule.provider,
+            model: rule.model,
+            project: rule.project,
+            path: rule.path,
+            any_temperature: rule.any_temperature,
+            volatile: rule.volatile,
+        };
+        rules.map(rule).collect()
+    }
+
     /// The rules of redaction, for what passes and for what is imported.
     pub(crate) fn redactor(&self) -> Result<Redactor, Failure> {
         Redactor::new(&self.record.redact).map_err(|error| {

@@ -108,8 +108,8 @@ fn reading_where_nothing_was_recorded_makes_nothing() {
 #[test]
 fn every_verb_has_examples() {
     for verb in [
-        "serve", "run", "demo", "import", "log", "show", "tree", "explain", "search", "export", "rebuild", "fsck",
-        "hash", "doctor",
+        "serve", "run", "demo", "import", "log", "show", "tree", "explain", "search", "match", "export", "rebuild",
+        "fsck", "hash", "doctor",
     ] {
         let help = stdout(&ropewalk(&[verb, "--help"]));
         assert!(help.contains("Examples:"), "{verb}");

@@ -209,6 +209,7 @@ fn explains_itself() {
       resolve  Print what the proxy would add to a text with these references in it
       title    Give a conversation another title
       search   Find words in what users, models and tools said
+      match    Say whether messages were sent before, how much of them is known, and what was answered
       export   Write exchanges so that importing them gives the same store, or one path to be read
                elsewhere
       rebuild  Link everything again from what was recorded

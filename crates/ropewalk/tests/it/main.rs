@@ -18,6 +18,7 @@ mod import;
 mod import_exports;
 mod log;
 mod logs;
+mod matching;
 mod serve;
 mod show;
 mod store;

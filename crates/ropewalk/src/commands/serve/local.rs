@@ -60,7 +60,7 @@ Point clients at this address:
 struct Health {
     status: &'static str,
     version: &'static str,
-    /// `up`, or `down` while the journal keeps what the store cannot take.
+    /// `up`, `opening`, or `down` while the journal keeps what the store cannot take.
     store: &'static str,
     journal_bytes: u64,
     /// Texts that search does not find yet, and for how long they have waited.
@@ -81,9 +81,10 @@ impl Health {
                 false => "ok",
             },
             version: env!("CARGO_PKG_VERSION"),
-            store: match is_down {
-                true => "down",
-                false => "up",
+            store: match (is_down, sources.store_is_open()) {
+                (true, _) => "down",
+                (false, false) => "opening",
+                (false, true) => "up",
             },
             journal_bytes: counted.journal_bytes,
             search_lag_texts: counted.search_waiting,

@@ -13,21 +13,31 @@ use prometheus_client::registry::{Registry, Unit};
 use ropewalk_proxy::counters::{Snapshot, Times};
 use ropewalk_proxy::forward::Counted;
 use ropewalk_proxy::journal::Journal;
-use ropewalk_proxy::references;
+use ropewalk_proxy::{references, reuse};
+
+use crate::changes::server::Opened;
 
 /// Where the numbers come from.
-#[derive(Debug)]
 pub(super) struct Sources {
     pub(super) journal: Journal,
+    reuse: Arc<reuse::Counters>,
+    store: Opened,
     forwarding: OnceLock<Arc<ropewalk_proxy::forward::Counters>>,
     references: Arc<references::Counters>,
 }
 
 impl Sources {
-    pub(super) fn new(journal: Journal, references: Arc<references::Counters>) -> Self {
+    pub(super) fn new(
+        journal: Journal,
+        references: Arc<references::Counters>,
+        reuse: Arc<reuse::Counters>,
+        store: Opened,
+    ) -> Self {
         Sources {
             journal,
             references,
+            reuse,
+            store,
             forwarding: OnceLock::new(),
         }
     }
@@ -35,6 +45,11 @@ impl Sources {
     /// Forwarding starts after the routes that tell of it are there.
     pub(super) fn know(&self, forwarding: Arc<ropewalk_proxy::forward::Counters>) {
         drop(self.forwarding.set(forwarding));
+    }
+
+    /// Whether the store can be asked.
+    pub(super) fn store_is_open(&self) -> bool {
+        self.store.borrow().is_some()
     }
 
     pub(super) fn recording(&self) -> Snapshot {
@@ -45,6 +60,7 @@ impl Sources {
         let mut registry = Registry::with_prefix("ropewalk");
         registry.register_collector(Box::new(Numbers {
             recording: self.recording(),
+            reuse: Arc::clone(&self.reuse),
             forwarding: self
                 .forwarding
                 .get()
@@ -62,6 +78,7 @@ impl Sources {
 #[derive(Debug)]
 struct Numbers {
     recording: Snapshot,
+    reuse: Arc<reuse::Counters>,
     forwarding: Counted,
     references: references::Counted,
 }
@@ -81,6 +98,11 @@ impl Collector for Numbers {
         let mut claims = to.encode_descriptor("claims", "expected agents", None, MetricType::Counter)?;
         for (outcome, count) in &recording.by_label.claims {
             ConstCounter::new(*count).encode(claims.encode_family(&[("outcome", *outcome)])?)?;
+        }
+        let mut reused = to.encode_descriptor("reuse", "calls that asked for reuse", None, MetricType::Counter)?;
+        for outcome in reuse::Outcome::ALL {
+            let labels = [("outcome", outcome.name())];
+            ConstCounter::new(self.reuse.count(outcome)).encode(reused.encode_family(&labels)?)?;
         }
         let mut spans = to.encode_descriptor("otel_spans", "spans for a collector", None, MetricType::Counter)?;
         for (outcome, count) in [("sent", recording.spans_sent), ("lost", recording.spans_lost)] {

@@ -15,10 +15,11 @@ use std::time::Duration;
 
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::counters::Counters;
-use ropewalk_proxy::forward::{Fingerprint, Forwarding, Routes, Settings};
+use ropewalk_proxy::forward::{Fingerprint, Forwarding, Interpose, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
 use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
 use ropewalk_proxy::references::{self, References};
+use ropewalk_proxy::reuse::{Reuse, Rule};
 use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
 use ropewalk_proxy::telemetry::Telemetry;
 use tokio::net::TcpListener;
@@ -76,11 +77,12 @@ async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve,
             _ = signals.stop.recv() => return,
             _ = signals.interrupt.recv() => return,
             _ = signals.reload.recv() => match reloaded(context, arguments) {
-                Ok((settings, references)) => {
-                    server.references.reload(references);
-                    server.exporter.upstreams_are(&settings.upstreams);
-                    server.forwarding.reload(settings).await;
-                    say("reloaded: tokens, upstreams and references are those of the configuration now");
+                Ok(reloaded) => {
+                    server.exporter.upstreams_are(&reloaded.settings.upstreams);
+                    server.forwarding.reload(reloaded.settings).await;
+                    server.references.reload(reloaded.references);
+                    server.reuse.reload(reloaded.rules);
+                    say("reloaded: tokens, upstreams, references and rules of reuse are those of the configuration now");
                 }
                 Err(failure) => {
                     failure.report(context.json);
@@ -91,9 +93,20 @@ async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve,
     }
 }
 
-fn reloaded(context: &Context, arguments: &Serve) -> Result<(Settings, references::Settings), Failure> {
+/// What can change while it runs.
+struct Reloaded {
+    settings: Settings,
+    references: references::Settings,
+    rules: Vec<Rule>,
+}
+
+fn reloaded(context: &Context, arguments: &Serve) -> Result<Reloaded, Failure> {
     let config = context.config.reloaded()?;
-    Ok((settings(&config, arguments)?, config.serving.references()))
+    Ok(Reloaded {
+        settings: settings(&config, arguments)?,
+        references: config.serving.references(),
+        rules: config.serving.reuse_rules(),
+    })
 }
 
 /// A running server.
@@ -109,6 +122,7 @@ pub(crate) struct Server {
     place: String,
     announcement: Announcement,
     changes: Option<Changes>,
+    reuse: Arc<Reuse<AnyStore>>,
 }
 
 impl Server {
@@ -127,16 +141,21 @@ impl Server {
         let (exporter, telemetry) = Exporter::start(config, &counters, store.clone())?;
         exporter.upstreams_are(&settings.upstreams);
         let recording = start_recording(config, &journal, telemetry, opened)?;
-        let references = References::new(
-            store.clone(),
-            tokio::runtime::Handle::current(),
-            config.serving.references(),
-        );
+        let runtime = tokio::runtime::Handle::current();
+        let references = References::new(store.clone(), runtime.clone(), config.serving.references());
         let references = Arc::new(references);
+        let reuse = Arc::new(Reuse::new(store.clone(), config.serving.reuse_rules(), runtime));
+        let sources = Arc::new(Sources::new(
+            journal.clone(),
+            Arc::clone(references.counters()),
+            Arc::clone(reuse.counters()),
+            store.clone(),
+        ));
         let changes = listen_for_changes(config, store)?;
-        let sources = Arc::new(Sources::new(journal.clone(), Arc::clone(references.counters())));
         let local = local::routes(Arc::clone(&sources));
-        let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local, vec![references.clone()])
+        // What is answered from the store is what would have been sent.
+        let interposed: Vec<Arc<dyn Interpose>> = vec![references.clone(), reuse.clone()];
+        let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local, interposed)
             .map_err(|error| Failure::from_error(Kind::Configuration, &error))?;
         let forwarding = Arc::new(forwarding);
         sources.know(Arc::clone(forwarding.counters()));
@@ -157,6 +176,7 @@ impl Server {
             place: place_name(&config.place),
             announcement: Announcement::make(config.data_folder()?, address)?,
             changes,
+            reuse,
         })
     }
 

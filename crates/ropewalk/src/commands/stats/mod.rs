@@ -18,7 +18,7 @@ use crate::failure::Failure;
 use crate::print::number::{bytes, counted, dollars, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{one_line, padded};
-use roll_up::{RollUp, Rolled, Sums};
+use roll_up::{Reused, RollUp, Rolled, Sums};
 
 #[derive(Serialize)]
 struct OwnerFigures {
@@ -33,6 +33,8 @@ struct OwnerFigures {
     /// How often the bytes that came fit into those that are stored.
     ratio: f64,
     conflicts: u64,
+    /// Of all models together.
+    reuse: Reused,
     models: BTreeMap<String, Sums>,
     /// By what was asked for, where that is not the model.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -91,8 +93,11 @@ async fn figures(
         }
         roll_up.add(view, &rows, &mut by).await?;
     }
+    let mut all = Sums::default();
+    models.values().for_each(|sums| all.merge(sums));
     Ok(OwnerFigures {
         v: 1,
+        reuse: all.reuse,
         owner: view.owner_name.clone(),
         exchanges: stats.exchanges,
         parts: stats.parts,
@@ -127,6 +132,19 @@ fn print(context: &Context, figures: &OwnerFigures, out: &mut Out) -> Result<(),
         bytes(figures.stored_bytes),
         figures.ratio
     ))?;
+    let reuse = &figures.reuse;
+    if let Some(rate) = reuse.hit_rate {
+        let estimate = if reuse.saved_is_estimate { "~" } else { "" };
+        out.line(&format!(
+            "  {} reused of {} ({:.0} %): {} in and {} out not asked for, {estimate}{} saved",
+            counted(reuse.hits, "answer", "answers"),
+            reuse.hits + reuse.misses,
+            rate * 100.0,
+            short(reuse.saved_input_tokens),
+            short(reuse.saved_output_tokens),
+            dollars(reuse.saved_usd),
+        ))?;
+    }
     for (name, sums) in figures.by.as_ref().unwrap_or(&figures.models) {
         let sent = sums.input_tokens + sums.cache_read_tokens + sums.cache_write_tokens;
         let estimate = if sums.cost_is_estimate { "~" } else { "" };

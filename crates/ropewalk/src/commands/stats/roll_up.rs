@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use ropewalk_engine::reuse::Standing;
 use ropewalk_engine::view::{Directory, View, usd};
 use ropewalk_store::Micros;
 use ropewalk_store::Store as _;
@@ -36,11 +37,64 @@ pub(super) struct Sums {
     pub(super) cost_usd: f64,
     /// Of one exchange at least; one whose cost is not known is not in the sum.
     pub(super) cost_is_estimate: bool,
+    pub(super) reuse: Reused,
+}
+
+/// What was answered from the store: counted among the exchanges, and in no other sum.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(super) struct Reused {
+    pub(super) hits: u64,
+    /// Calls that reuse was asked for and that a provider answered.
+    pub(super) misses: u64,
+    /// Of those that reuse was asked for.
+    pub(super) hit_rate: Option<f64>,
+    pub(super) saved_input_tokens: u64,
+    pub(super) saved_output_tokens: u64,
+    #[serde(skip)]
+    saved_nano_usd: u64,
+    pub(super) saved_usd: f64,
+    pub(super) saved_is_estimate: bool,
+}
+
+impl Reused {
+    fn add(&mut self, row: &ExchangeRow) {
+        let saved = match Standing::of(row) {
+            Standing::None => return,
+            Standing::Stored => {
+                self.misses += 1;
+                return self.sum_up();
+            }
+            Standing::Hit(saved) => saved,
+        };
+        self.hits += 1;
+        self.saved_input_tokens += saved.input_tokens + saved.cache_read_tokens + saved.cache_write_tokens;
+        self.saved_output_tokens += saved.output_tokens;
+        self.saved_nano_usd += saved.cost_nano_usd;
+        self.saved_is_estimate |= saved.cost_is_estimate;
+        self.sum_up();
+    }
+
+    fn merge(&mut self, other: &Reused) {
+        self.hits += other.hits;
+        self.misses += other.misses;
+        self.saved_input_tokens += other.saved_input_tokens;
+        self.saved_output_tokens += other.saved_output_tokens;
+        self.saved_nano_usd += other.saved_nano_usd;
+        self.saved_is_estimate |= other.saved_is_estimate;
+        self.sum_up();
+    }
+
+    fn sum_up(&mut self) {
+        let asked = self.hits + self.misses;
+        self.hit_rate = (asked > 0).then(|| self.hits as f64 / asked as f64);
+        self.saved_usd = usd(self.saved_nano_usd);
+    }
 }
 
 impl Sums {
     pub(super) fn add(&mut self, row: &ExchangeRow) {
         self.exchanges += 1;
+        self.reuse.add(row);
         if let Some(usage) = &row.usage {
             self.input_tokens += usage.input_tokens;
             self.output_tokens += usage.output_tokens;
@@ -54,8 +108,9 @@ impl Sums {
         self.cost_is_estimate |= row.cost_is_estimate || (row.usage.is_some() && row.cost_nano_usd.is_none());
     }
 
-    fn merge(&mut self, other: &Sums) {
+    pub(super) fn merge(&mut self, other: &Sums) {
         self.exchanges += other.exchanges;
+        self.reuse.merge(&other.reuse);
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
         self.cache_read_tokens += other.cache_read_tokens;

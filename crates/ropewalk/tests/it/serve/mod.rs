@@ -11,6 +11,7 @@ mod frozen;
 mod gateways;
 mod killed;
 mod references;
+mod reuse;
 mod sdks;
 mod secrets;
 pub(crate) mod server;
