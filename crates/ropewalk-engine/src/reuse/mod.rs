@@ -1,7 +1,7 @@
 //! Answers for calls that were made before.
 //!
 //! An exchange whose answer is complete has a key over what of its request reached the model
-//! ([`Essence`](ropewalk_wire::reuse::Essence)), within its owner. [`find`] looks a call up by it, and compares the bytes before it
+//! ([`Essence`]), within its owner. [`find`] looks a call up by it, and compares the bytes before it
 //! believes it. An answer that was given in this way is an exchange of its own. Its mark is a header of its response, so it is
 //! exported, imported and prepared again like everything else; it has no key of its own, and what it would have cost is
 //! [`Saved`], not spent.

@@ -1,6 +1,6 @@
 //! How an exchange ended is told as it was: by a client that went away, by a provider that broke off.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ropewalk_testkit::upstream::provider::Provider;
 use ropewalk_testkit::upstream::{Answer, Gate, Received, Upstream};
@@ -9,7 +9,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use super::client::{Client, Kind, call};
-use super::server::{Place, Server};
+use super::server::{PATIENCE, POLL, Place, Server};
 
 const MESSAGES: Kind = Kind::Messages { streams: true };
 
@@ -87,7 +87,10 @@ async fn a_client_that_goes_away_in_its_own_request_is_recorded_as_cancelled() {
         let half = "POST /v1/messages HTTP/1.1\r\nhost: here\r\ncontent-length: 1000\r\n\r\n{\"model\":";
         client.write_all(half.as_bytes()).await.unwrap();
         match is_gathered {
-            true => drop(client),
+            true => {
+                is_under_way(&server).await;
+                drop(client);
+            }
             false => {
                 let asked = upstream.next_request().await;
                 drop(client);
@@ -158,6 +161,20 @@ async fn read_until(socket: &mut TcpStream, word: &str) {
 }
 
 /// The one exchange there is once the server has stopped.
+/// Returns when the server has taken a request.
+async fn is_under_way(server: &Server) {
+    let mut metrics = Client::connect(server.address).await.unwrap();
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let seen = metrics.get("/metrics").await.unwrap();
+        if seen.text().contains("ropewalk_in_flight 1\n") {
+            return;
+        }
+        assert!(Instant::now() < deadline, "no request is under way: {}", seen.text());
+        tokio::time::sleep(POLL).await;
+    }
+}
+
 fn only_exchange(place: &Place, server: Server) -> Value {
     assert!(server.stop().is_recorded());
     let mut exchanges = place.exchanges();
