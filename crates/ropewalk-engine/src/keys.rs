@@ -28,10 +28,7 @@ pub const SUMMARY_CHARS_MAX: usize = 2_000;
 
 /// The key of a client's session, agent or thread id, or of a provider's id.
 pub fn id_key(kind: KeyKind, id: &str) -> Key {
-    Key {
-        kind,
-        hash: sha256(id.as_bytes()),
-    }
+    Key::short(kind, sha256(id.as_bytes()))
 }
 
 /// The key of a summary: of what stands between `<summary>` and `</summary>` where there is such a span, normalised, its
@@ -58,10 +55,7 @@ pub fn anchor_key(block: &Block) -> Option<Key> {
         _ => false,
     };
     let value = chain::value(Role::Assistant, block, &|_| None).filter(|_| is_anchor)?;
-    Some(Key {
-        kind: KeyKind::Anchor,
-        hash: value.0,
-    })
+    Some(Key::short(KeyKind::Anchor, value.0))
 }
 
 /// The keys of what the client says about itself.

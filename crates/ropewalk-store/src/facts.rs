@@ -263,7 +263,16 @@ pub struct Key {
     pub hash: [u8; 32],
 }
 
+/// Bytes of a hash that a short key keeps: enough for a name within one owner.
+pub(crate) const SHORT_KEY_BYTES: usize = 16;
+
 impl Key {
+    /// A key of the beginning of a hash, which takes half the room.
+    pub fn short(kind: KeyKind, mut hash: [u8; 32]) -> Self {
+        hash[SHORT_KEY_BYTES..].fill(0);
+        Key { kind, hash }
+    }
+
     /// The key that finds an exchange by one of its hashes.
     pub fn of_hash(hash: &[u8]) -> Self {
         let mut filled = [0; 32];

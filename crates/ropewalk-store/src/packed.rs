@@ -7,7 +7,7 @@ use ropewalk_core::model::Usage;
 use ropewalk_core::rope::Rope;
 
 use crate::derived::LinkKind;
-use crate::facts::{HashKind, Key, KeyKind, Micros, Provenance, Status, TextSource};
+use crate::facts::{HashKind, Key, KeyKind, Micros, Provenance, SHORT_KEY_BYTES, Status, TextSource};
 use crate::log::{RecordKind, RecordRow};
 use crate::store::{Result, StoreError};
 
@@ -72,26 +72,31 @@ pub(crate) fn link_kind_of(code: i16) -> Result<LinkKind> {
     kind.ok_or_else(|| StoreError::Damaged("a link has an unknown kind".to_owned()))
 }
 
+/// Says of a key that only the beginning of its hash is written.
+const IS_SHORT: u8 = 0x80;
+
 pub(crate) fn write_keys(keys: &[Key]) -> Vec<u8> {
     let mut out = Vec::with_capacity(keys.len() * 33);
     for key in keys {
-        out.push(key.kind.code());
-        out.extend(key.hash);
+        let (beginning, rest) = key.hash.split_at(SHORT_KEY_BYTES);
+        let is_short = rest.iter().all(|byte| *byte == 0);
+        out.push(key.kind.code() | if is_short { IS_SHORT } else { 0 });
+        out.extend(if is_short { beginning } else { &key.hash });
     }
     out
 }
 
-pub(crate) fn read_keys(bytes: &[u8]) -> Result<Vec<Key>> {
-    let chunks = bytes.chunks_exact(33);
-    if !chunks.remainder().is_empty() {
-        return Err(damaged());
-    }
-    let read = |chunk: &[u8]| {
+pub(crate) fn read_keys(mut bytes: &[u8]) -> Result<Vec<Key>> {
+    let mut keys = Vec::with_capacity(bytes.len() / 17);
+    while let Some((code, rest)) = bytes.split_first() {
+        let length = if code & IS_SHORT == 0 { 32 } else { SHORT_KEY_BYTES };
+        let (written, rest) = rest.split_at_checked(length).ok_or_else(damaged)?;
         let mut hash = [0; 32];
-        hash.copy_from_slice(&chunk[1..]);
-        KeyKind::of_code(chunk[0]).map(|kind| Key { kind, hash })
-    };
-    Ok(chunks.filter_map(read).collect())
+        hash[..length].copy_from_slice(written);
+        keys.extend(KeyKind::of_code(code & !IS_SHORT).map(|kind| Key { kind, hash }));
+        bytes = rest;
+    }
+    Ok(keys)
 }
 
 pub(crate) fn write_usage(usage: &Usage) -> Vec<u8> {
@@ -257,11 +262,13 @@ mod tests {
             read_hashes(&write_hashes(&hashes, HashKind::is_of_context)).unwrap(),
             hashes[..1]
         );
-        let keys = vec![Key {
-            kind: KeyKind::Item,
+        let whole = Key {
+            kind: KeyKind::Summary,
             hash: [7; 32],
-        }];
-        assert_eq!(read_keys(&write_keys(&keys)).unwrap(), keys);
+        };
+        let keys = vec![Key::short(KeyKind::Reuse, [7; 32]), whole];
+        let written = write_keys(&keys);
+        assert_eq!((written.len(), read_keys(&written).unwrap()), (17 + 33, keys));
         let usage = Usage {
             input_tokens: 1,
             web_searches: u64::MAX,

@@ -53,10 +53,17 @@ fn tool_calls_and_long_texts_are_anchors() {
         input: ToolInput::Json("{}".into()),
         extra: None,
     });
-    let mut expected = [text, call].map(|block| chain::value(Role::Assistant, &block, &|_| None).unwrap().0);
+    let anchor = |block| {
+        Key::short(
+            KeyKind::Anchor,
+            chain::value(Role::Assistant, &block, &|_| None).unwrap().0,
+        )
+        .hash
+    };
+    let mut expected = [text, call].map(anchor);
     expected.sort_unstable();
     assert_eq!(of_kind(&exchange, KeyKind::Anchor), expected);
-    assert_eq!(of_kind(&exchange, KeyKind::Item), [sha256(b"msg_1")]);
+    assert_eq!(of_kind(&exchange, KeyKind::Item), [id_key(KeyKind::Item, "msg_1").hash]);
     assert!(of_kind(&exchange, KeyKind::Summary).is_empty(), "it is no compaction");
 }
 
@@ -123,7 +130,7 @@ fn output_items_are_found_by_their_ids() {
         r#"{"model":"m","input":"go"}"#,
         Some((200, response)),
     ));
-    let mut expected = [sha256(b"resp_1"), sha256(b"msg_a"), sha256(b"fc_b")];
+    let mut expected = ["resp_1", "msg_a", "fc_b"].map(|id| id_key(KeyKind::Item, id).hash);
     expected.sort_unstable();
     assert_eq!(of_kind(&exchange, KeyKind::Item), expected);
 }

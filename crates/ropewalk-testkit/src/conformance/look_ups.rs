@@ -113,10 +113,7 @@ pub async fn every_chain_and_key_is_answered_in_its_place<S: Store + 'static>(st
         kind: KeyKind::Item,
         hash: [9; 32],
     };
-    let known = |id: &str| Key {
-        kind: KeyKind::Item,
-        hash: sha256(format!("msg_{id}").as_bytes()),
-    };
+    let known = |id: &str| Key::short(KeyKind::Item, sha256(format!("msg_{id}").as_bytes()));
     let questions = Questions {
         chains: vec![
             chain(&["who?"]),
