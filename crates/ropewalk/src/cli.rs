@@ -93,6 +93,7 @@ pub(crate) enum Verb {
     Stats(Stats),
     Fsck(Fsck),
     Hash(Hash),
+    Mcp(Mcp),
     Doctor(Doctor),
 }
 
@@ -503,6 +504,18 @@ pub(crate) struct Fsck {
     #[arg(long, requires = "repair")]
     pub(crate) dry_run: bool,
 }
+
+/// Answer an agent's questions about what was recorded, over MCP
+///
+/// Speaks on standard input and output. The agent can search, list conversations, read messages, follow references, see who
+/// started whom, and find out what was asked before. It reads one owner's data and changes nothing. A running server has the
+/// same at /mcp.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  claude mcp add ropewalk -- ropewalk mcp
+  codex mcp add ropewalk -- ropewalk mcp
+  ropewalk --owner ann mcp                    what ann's agent gets to see")]
+pub(crate) struct Mcp {}
 
 /// Check the set-up and say what to do
 ///

@@ -60,14 +60,14 @@ fn bad_arguments(error: &clap::Error) -> ExitCode {
 fn log_to_stderr() {
     let filter = tracing_subscriber::EnvFilter::try_from_env("ROPEWALK_LOG");
     tracing_subscriber::fmt()
-        .with_env_filter(filter.unwrap_or_else(|_| "warn".into()))
+        .with_env_filter(filter.unwrap_or_else(|_| "warn,rmcp=error".into()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
         .init();
 }
 
 fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
-    if matches!(verb, Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_)) {
+    if matches!(verb, Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_) | Verb::Mcp(_)) {
         log_to_stderr();
     }
     let as_of = arguments.global.as_of.as_ref();
@@ -82,6 +82,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
                 | Verb::Fsck(_)
                 | Verb::Title(_)
                 | Verb::Doctor(_)
+                | Verb::Mcp(_)
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
@@ -118,6 +119,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
             Verb::Hash(hash) => commands::hash::run(hash),
+            Verb::Mcp(_) => commands::mcp::run(context).await,
             Verb::Doctor(_) => commands::doctor::run(&context).await,
         }
     })

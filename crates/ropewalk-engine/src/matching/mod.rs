@@ -153,7 +153,7 @@ pub struct Divergence {
 
 impl Match {
     /// Nothing of these messages is known.
-    fn nothing(asked: &Asked) -> Self {
+    pub fn nothing(asked: &Asked) -> Self {
         Match {
             v: 1,
             outcome: Outcome::None,

@@ -2,10 +2,10 @@
 //!
 //! Read models over any store: no printing, no clock, and never the whole store in memory. [`View`] is one owner's data.
 //! [`exchange`] has the row of `log --exchanges`, [`conversation`] that of `log`, [`agent`] the tree, [`message`] the active
-//! path, [`context`] what changed around them,
-//! [`session`] all messages as a tree (seed 004),
-//! [`transcript`] a path to be read elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
-//! them, [`named`] which message a reference names, [`mod@line`] the exchange format. `directory` keeps what many rows of one page share.
+//! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read
+//! elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
+//! them, [`named`] which message a reference names and `resolved` how programs are told, [`mod@line`] the exchange format.
+//! `directory` keeps what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
 //! page behind a cursor of immutable (at, number).
@@ -22,6 +22,7 @@ pub mod named;
 mod path;
 mod reason;
 pub mod reference;
+mod resolved;
 pub mod session;
 pub mod transcript;
 
@@ -46,6 +47,7 @@ pub(crate) use line::recorded;
 pub use message::MessageView;
 pub use named::{Quotation, Resolution, Suggestion};
 pub use reference::Target;
+pub use resolved::{QuotedMessage, ResolvedView};
 pub use session::{SessionMessage, SessionMessages, SessionTree};
 
 #[derive(Debug, thiserror::Error)]

@@ -31,7 +31,8 @@ impl Fingerprint {
         Fingerprint { key }
     }
 
-    fn owner(&self, credential: &[u8]) -> Arc<str> {
+    /// Whose a request with this key is.
+    pub fn owner(&self, credential: &[u8]) -> Arc<str> {
         // A key of any length is one.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.key) else {
             return Arc::from(UNKNOWN);

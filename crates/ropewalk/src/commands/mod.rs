@@ -10,6 +10,7 @@ pub(crate) mod hash;
 pub(crate) mod import;
 pub(crate) mod log;
 pub(crate) mod matching;
+pub(crate) mod mcp;
 pub(crate) mod rebuild;
 pub(crate) mod resolve;
 pub(crate) mod run;

@@ -1,12 +1,7 @@
 //! `ropewalk resolve`: what the proxy would add for a reference.
 
 use ropewalk_core::reference::Reference;
-use ropewalk_engine::view::{Quotation, Resolution, View, uuid_text};
-use ropewalk_store::Store as _;
-use ropewalk_store::derived::Conversations;
-use serde_json::{Value, json};
 
-use crate::any_store::AnyStore;
 use crate::cli::Resolve;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -29,15 +24,17 @@ pub(crate) async fn run(context: &Context, arguments: &Resolve) -> Result<(), Fa
     let mut out = Out::new();
     let mut unresolved = Vec::new();
     for (written, reference) in references {
-        let resolution = view.find_message(&reference, written).await?;
+        let resolved = view.resolved(&reference, written).await?;
         if context.json {
-            out.json(&as_json(&view, written, &resolution).await?)?;
+            out.json(&resolved)?;
         }
-        match resolution {
-            Resolution::Found(message) if !context.json => out.line(&lines(&message.injected()))?,
-            Resolution::Found(_) => {}
-            Resolution::Unknown => unresolved.push(format!("nothing is named `{}`", one_line(written))),
-            Resolution::Ambiguous(count) => unresolved.push(format!("`{}` names {count} messages", one_line(written))),
+        match resolved.message {
+            Some(message) if !context.json => out.line(&lines(&message.injected))?,
+            Some(_) => {}
+            None if resolved.ambiguous => {
+                unresolved.push(format!("`{}` names {} messages", one_line(written), resolved.count));
+            }
+            None => unresolved.push(format!("nothing is named `{}`", one_line(written))),
         }
     }
     out.finish()?;
@@ -46,31 +43,4 @@ pub(crate) async fn run(context: &Context, arguments: &Resolve) -> Result<(), Fa
         false => Err(Failure::new(Kind::NotFound, unresolved.join("; "))
             .hint("it stays in the text as it is; `ropewalk log` shows the friendly ids there are")),
     }
-}
-
-async fn as_json(view: &View<'_, AnyStore>, written: &str, resolution: &Resolution) -> Result<Value, Failure> {
-    Ok(match resolution {
-        Resolution::Found(message) => found(view, message).await?,
-        Resolution::Unknown => json!({"v": 1, "reference": written, "resolved": false, "ambiguous": false}),
-        Resolution::Ambiguous(_) => json!({"v": 1, "reference": written, "resolved": false, "ambiguous": true}),
-    })
-}
-
-async fn found(view: &View<'_, AnyStore>, message: &Quotation) -> Result<Value, Failure> {
-    let which = Conversations::Of(vec![message.conversation]);
-    let rows = view.store.conversations(view.owner, which).await?;
-    Ok(json!({
-        "v": 1,
-        "reference": message.written,
-        "resolved": true,
-        "ambiguous": false,
-        "conversation_id": rows.first().map(|row| uuid_text(&row.id)),
-        "friendly_id": message.friendly_id,
-        "index": message.index,
-        "short_hash": message.short_hash,
-        "role": message.role(),
-        "exchange_id": message.row.id,
-        "text": message.text,
-        "injected": message.injected(),
-    }))
 }

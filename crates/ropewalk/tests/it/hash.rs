@@ -216,6 +216,7 @@ fn explains_itself() {
       stats    Exchanges, bytes, tokens and cost, of every owner or of one
       fsck     Look for damage
       hash     Print every hash of a request, or of a request with its response
+      mcp      Answer an agent's questions about what was recorded, over MCP
       doctor   Check the set-up and say what to do
       help     Print this message or the help of the given subcommand(s)
 

@@ -19,6 +19,8 @@ mod import_exports;
 mod log;
 mod logs;
 mod matching;
+mod mcp;
+mod python;
 mod serve;
 mod show;
 mod store;

@@ -1,4 +1,4 @@
-//! Routes that are not forwarded: whether the server is well, and what it counts.
+//! Routes that are not forwarded: whether the server is well, what it counts, and the API.
 
 use std::sync::Arc;
 
@@ -7,12 +7,33 @@ use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use ropewalk_proxy::forward::{Local, LocalBody};
+use ropewalk_server::api::is_ours;
 use serde::Serialize;
+use tokio::runtime::Handle;
 
+use super::api::ServedApi;
 use super::metrics::Sources;
 
-pub(super) fn routes(sources: Arc<Sources>) -> Local {
+/// The API is answered on `runtime`: threads that forward do not wait for a store.
+pub(super) fn routes(sources: Arc<Sources>, api: Arc<ServedApi>, runtime: Handle) -> Local {
     Arc::new(move |request: Request<Incoming>| {
+        let (path, is_get) = (request.uri().path(), request.method() == Method::GET);
+        if is_ours(path) {
+            let api = Arc::clone(&api);
+            let answering = runtime.spawn(async move { api.answer(request).await });
+            return Box::pin(async move {
+                match answering.await {
+                    Ok(answer) => answer.map(|body| LocalBody::new(body.map_err(Into::into))),
+                    Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, "not answered\n".to_owned()),
+                }
+            });
+        }
+        if path == "/"
+            && is_get
+            && let Some(answer) = api.enter(request.uri())
+        {
+            return Box::pin(async move { answer.map(|body| LocalBody::new(body.map_err(Into::into))) });
+        }
         let answer = answer(&sources, request.method(), request.uri().path());
         Box::pin(async move { answer })
     })
@@ -53,6 +74,8 @@ Point clients at this address:
 
 /healthz  whether the server is well
 /metrics  what it counts
+/api/v1   what was recorded, for programs
+/mcp      the same for agents
 ";
 
 /// Whether clients are served, which is always if this is read, and how far recording is behind.

@@ -1,8 +1,9 @@
 //! `ropewalk serve`: the proxy, its journal, the recorder behind it, and the pages about them.
 //!
 //! [`Server`] is everything that runs; [`run`] starts one and waits for a signal. `local` has the routes that are not forwarded,
-//! `metrics` what they tell, `telemetry` what others are told, [`found`] how others find a server that runs.
+//! `api` those among them that ask the store, `metrics` what they tell, `telemetry` what others are told, [`found`] how others find a server that runs.
 
+mod api;
 pub(crate) mod found;
 mod local;
 mod metrics;
@@ -22,6 +23,7 @@ use ropewalk_proxy::references::{self, References};
 use ropewalk_proxy::reuse::{Reuse, Rule};
 use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
 use ropewalk_proxy::telemetry::Telemetry;
+use ropewalk_server::Access;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -34,6 +36,7 @@ use crate::context::{Context, open_to_write};
 use crate::failure::{Failure, Kind};
 use crate::print::out::say;
 use crate::secret;
+use api::{Recorded, ServedApi};
 use found::Announcement;
 use metrics::Sources;
 use telemetry::Exporter;
@@ -79,6 +82,7 @@ async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve,
             _ = signals.reload.recv() => match reloaded(context, arguments) {
                 Ok(reloaded) => {
                     server.exporter.upstreams_are(&reloaded.settings.upstreams);
+                    server.api.reload(reloaded.access);
                     server.forwarding.reload(reloaded.settings).await;
                     server.references.reload(reloaded.references);
                     server.reuse.reload(reloaded.rules);
@@ -96,14 +100,17 @@ async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve,
 /// What can change while it runs.
 struct Reloaded {
     settings: Settings,
+    access: Access,
     references: references::Settings,
     rules: Vec<Rule>,
 }
 
 fn reloaded(context: &Context, arguments: &Serve) -> Result<Reloaded, Failure> {
     let config = context.config.reloaded()?;
+    let settings = settings(&config, arguments)?;
     Ok(Reloaded {
-        settings: settings(&config, arguments)?,
+        access: api::access(&config, &settings.owners)?,
+        settings,
         references: config.serving.references(),
         rules: config.serving.reuse_rules(),
     })
@@ -123,6 +130,8 @@ pub(crate) struct Server {
     announcement: Announcement,
     changes: Option<Changes>,
     reuse: Arc<Reuse<AnyStore>>,
+    api: Arc<ServedApi>,
+    api_greeting: String,
 }
 
 impl Server {
@@ -144,7 +153,10 @@ impl Server {
         let runtime = tokio::runtime::Handle::current();
         let references = References::new(store.clone(), runtime.clone(), config.serving.references());
         let references = Arc::new(references);
-        let reuse = Arc::new(Reuse::new(store.clone(), config.serving.reuse_rules(), runtime));
+        let reuse = Arc::new(Reuse::new(store.clone(), config.serving.reuse_rules(), runtime.clone()));
+        let access = api::access(config, &settings.owners)?;
+        let api = Arc::new(ServedApi::new(Arc::new(Recorded(store.clone())), access));
+        let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
         let sources = Arc::new(Sources::new(
             journal.clone(),
             Arc::clone(references.counters()),
@@ -152,15 +164,15 @@ impl Server {
             store.clone(),
         ));
         let changes = listen_for_changes(config, store)?;
-        let local = local::routes(Arc::clone(&sources));
+        let local = local::routes(Arc::clone(&sources), Arc::clone(&api), runtime);
         // What is answered from the store is what would have been sent.
         let interposed: Vec<Arc<dyn Interpose>> = vec![references.clone(), reuse.clone()];
         let forwarding = Forwarding::start(settings, tee.clone(), Some(journal), local, interposed)
             .map_err(|error| Failure::from_error(Kind::Configuration, &error))?;
         let forwarding = Arc::new(forwarding);
         sources.know(Arc::clone(forwarding.counters()));
-        let address = listeners.0;
-        let accepting = listeners.1.into_iter().map(|(listener, routes)| {
+        let address = listeners.address;
+        let accepting = listeners.bound.into_iter().map(|(listener, routes)| {
             let forwarding = Arc::clone(&forwarding);
             tokio::spawn(async move { forwarding.listen(listener, routes).await })
         });
@@ -177,6 +189,8 @@ impl Server {
             announcement: Announcement::make(config.data_folder()?, address)?,
             changes,
             reuse,
+            api,
+            api_greeting,
         })
     }
 
@@ -195,6 +209,7 @@ impl Server {
         say(&format!("for Claude Code: ANTHROPIC_BASE_URL={url} claude"));
         say(&format!("for OpenAI's SDKs and Codex: OPENAI_BASE_URL={url}/v1"));
         say("for any command: ropewalk run -- COMMAND");
+        say(&self.api_greeting);
         if let Some(collector) = &self.exporter.place {
             say(&format!("spans and measurements go to {collector}"));
         }
@@ -238,22 +253,38 @@ fn settings(config: &Config, arguments: &Serve) -> Result<Settings, Failure> {
         .settings(&arguments.upstreams, config.asked_owner(), fingerprint)
 }
 
-type Listeners = (SocketAddr, Vec<(TcpListener, Routes)>);
+struct Listeners {
+    /// Where clients come.
+    address: SocketAddr,
+    /// Where pages and the API are.
+    admin: SocketAddr,
+    bound: Vec<(TcpListener, Routes)>,
+}
 
 async fn listeners(config: &Config, arguments: &Serve) -> Result<Listeners, Failure> {
     let usual = DEFAULT_LISTEN.parse().ok();
     let address = arguments.listen.or(config.serving.listen).or(usual);
     let admin = arguments.admin_listen.or(config.serving.admin_listen);
     let address = address.ok_or_else(|| Failure::new(Kind::Internal, "the default address is none"))?;
-    let first = bind(address).await?;
-    let bound = first
-        .local_addr()
-        .map_err(|error| Failure::from_error(Kind::Internal, &error))?;
-    let listeners = match admin {
-        Some(admin) => vec![(first, Routes::Forwarded), (bind(admin).await?, Routes::Local)],
-        None => vec![(first, Routes::All)],
+    let place = |listener: &TcpListener| {
+        let place = listener.local_addr();
+        place.map_err(|error| Failure::from_error(Kind::Internal, &error))
     };
-    Ok((bound, listeners))
+    let first = bind(address).await?;
+    let address = place(&first)?;
+    let Some(admin) = admin else {
+        return Ok(Listeners {
+            address,
+            admin: address,
+            bound: vec![(first, Routes::All)],
+        });
+    };
+    let second = bind(admin).await?;
+    Ok(Listeners {
+        address,
+        admin: place(&second)?,
+        bound: vec![(first, Routes::Forwarded), (second, Routes::Local)],
+    })
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, Failure> {

@@ -114,9 +114,17 @@ impl Client {
         self.send(request, headers, body.into()).await
     }
 
-    async fn send(&mut self, request: http::request::Builder, headers: &[(&str, &str)], body: Bytes) -> Sent<Seen> {
+    /// With the host that it connected to, unless the headers name another.
+    pub(crate) async fn send(
+        &mut self,
+        mut request: http::request::Builder,
+        headers: &[(&str, &str)],
+        body: Bytes,
+    ) -> Sent<Seen> {
         self.sender.ready().await?;
-        let mut request = request.header("host", self.address.to_string());
+        if headers.iter().all(|(name, _)| *name != "host") {
+            request = request.header("host", self.address.to_string());
+        }
         for (name, value) in headers {
             request = request.header(*name, *value);
         }

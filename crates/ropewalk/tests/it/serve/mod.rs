@@ -3,6 +3,7 @@
 //! [`server`] and [`client`] are what all use. Some claims have a long form, which a variable asks for: `ROPEWALK_KILLS=300`
 //! (kills) and `ROPEWALK_FROZEN_S=60` (seconds that a store is frozen).
 
+mod api;
 mod bad_clients;
 mod beside;
 pub(crate) mod client;

@@ -2,8 +2,8 @@
 //!
 //! They come from PyPI into a folder of the build. Without Python or without a network this says so and shows nothing.
 
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Mutex;
 
 use http::HeaderValue;
@@ -13,12 +13,13 @@ use ropewalk_testkit::upstream::{Answer, Upstream};
 use serde_json::Value;
 
 use super::server::Place;
+use crate::python::{python_with, run};
 
 const API_KEY: &str = "sk-ant-api03-bm90LWEta2V5LWJ1dC1sb29rcy1saWtlLW9uZQ-of-nobody-AA";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_python_sdks_work_unchanged_and_their_conversations_are_recorded() {
-    let python = match python_with_sdks() {
+    let python = match python_with("python-sdks", &folder().join("sdks.txt")) {
         Ok(python) => python,
         Err(why) => {
             println!("skipped: {why}");
@@ -122,40 +123,4 @@ async fn received_keys(upstream: &Upstream) -> Vec<HeaderValue> {
 
 fn folder() -> PathBuf {
     workspace_root().join("crates/ropewalk/tests/it/serve")
-}
-
-/// A Python that has the SDKs, made on first use; else what is missing.
-fn python_with_sdks() -> Result<PathBuf, String> {
-    let wanted = folder().join("sdks.txt");
-    let place = Path::new(env!("CARGO_TARGET_TMPDIR")).join("python-sdks");
-    let python = place.join("bin/python");
-    let made_for = place.join("sdks.txt");
-    let text = |path: &Path| std::fs::read_to_string(path).unwrap_or_default();
-    if python.exists() && text(&made_for) == text(&wanted) {
-        return Ok(python);
-    }
-    run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&place))?;
-    let mut pip = Command::new(&python);
-    pip.args([
-        "-m",
-        "pip",
-        "install",
-        "--quiet",
-        "--retries",
-        "1",
-        "--timeout",
-        "20",
-        "-r",
-    ]);
-    run(pip.arg(&wanted))?;
-    std::fs::copy(&wanted, &made_for).map_err(|error| error.to_string())?;
-    Ok(python)
-}
-
-fn run(command: &mut Command) -> Result<Output, String> {
-    let output = command.output().map_err(|error| format!("{command:?}: {error}"))?;
-    match output.status.success() {
-        true => Ok(output),
-        false => Err(format!("{command:?}: {}", String::from_utf8_lossy(&output.stderr))),
-    }
 }

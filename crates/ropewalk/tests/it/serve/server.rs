@@ -1,7 +1,7 @@
 //! `ropewalk serve` as its users start it: the built binary on a free port, with a data folder that ends with the test.
 
-use std::io::{BufRead as _, BufReader};
-use std::net::SocketAddr;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex};
@@ -164,6 +164,19 @@ impl Server {
             let (_, rest) = said.split_once(GREETING)?;
             rest.split_whitespace().next()?.parse().ok()
         })
+    }
+
+    /// Waits until its store is open as well.
+    pub(crate) fn wait_until_ready(&self) {
+        wait_until(|| {
+            let mut socket = TcpStream::connect(self.address).ok()?;
+            socket
+                .write_all(b"GET /readyz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
+                .ok()?;
+            let mut answer = String::new();
+            socket.read_to_string(&mut answer).ok()?;
+            answer.starts_with("HTTP/1.1 200").then_some(())
+        });
     }
 
     /// What it has written to standard error.

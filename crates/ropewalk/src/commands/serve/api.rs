@@ -1,0 +1,58 @@
+//! The API of a server: over the store that it records to, for those who have a token.
+
+use std::sync::Arc;
+
+use ropewalk_proxy::forward::Owners;
+use ropewalk_server::{Access, Api, Problem, Source};
+
+use crate::any_store::AnyStore;
+use crate::changes::server::Opened;
+use crate::config::Config;
+use crate::failure::Failure;
+use crate::secret;
+
+pub(super) type ServedApi = Api<Recorded>;
+
+/// The store while it is open.
+#[derive(Debug)]
+pub(super) struct Recorded(pub(super) Opened);
+
+impl Source for Recorded {
+    type Store = AnyStore;
+
+    async fn open(&self) -> Result<Option<Arc<AnyStore>>, Problem> {
+        let store = self.0.borrow().clone();
+        store.map(Some).ok_or_else(Problem::unavailable)
+    }
+}
+
+/// Who is let in: whoever has the token of this installation, or, where owners are told apart, one of theirs.
+pub(super) fn access(config: &Config, owners: &Owners) -> Result<Access, Failure> {
+    let folder = config.data_folder()?;
+    Ok(match owners {
+        Owners::Local(owner) => {
+            let token = secret::token(folder)?;
+            Access::by_tokens([(&*token, Arc::clone(owner))], secret::key(folder)?)
+        }
+        Owners::Tokens(tokens) => {
+            let tokens = tokens.iter().map(|(token, owner)| (&**token, Arc::clone(owner)));
+            Access::by_tokens(tokens, secret::key(folder)?)
+        }
+        Owners::Credential(fingerprint) => {
+            let fingerprint = fingerprint.clone();
+            Access::by_api_keys(move |key| fingerprint.owner(key))
+        }
+    })
+}
+
+/// What a person is told at the start: a link that lets a browser in, where one token is for all.
+pub(super) fn greeting(config: &Config, owners: &Owners, url: &str) -> Result<String, Failure> {
+    Ok(match owners {
+        Owners::Local(_) => {
+            let token = secret::token(config.data_folder()?)?;
+            format!("for you, and for programs that ask: {url}/?token={token}")
+        }
+        Owners::Tokens(_) => format!("for programs that ask, with an owner's token: {url}/api/v1 and {url}/mcp"),
+        Owners::Credential(_) => format!("for programs that ask, with a provider's key: {url}/api/v1 and {url}/mcp"),
+    })
+}

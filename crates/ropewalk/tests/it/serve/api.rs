@@ -1,0 +1,515 @@
+//! The API and MCP over HTTP: who is let in, and that nobody sees what is another's.
+
+use std::io::Write as _;
+use std::time::Instant;
+
+use bytes::Bytes;
+use http::{Method, Request, StatusCode};
+use ropewalk_server::api::ROUTES;
+use ropewalk_testkit::upstream::Upstream;
+use ropewalk_testkit::upstream::provider::Provider;
+use serde_json::{Value, json};
+
+use super::client::{Client, Kind, Seen};
+use super::server::{PATIENCE, POLL, Place, Server, wait_until};
+use crate::store::{jsonl, talk, turn};
+
+const TWO_OWNERS: &str =
+    "[owners]\nmode = 'tokens'\n[owners.tokens]\nanns-token = 'ann'\nbobs-token = 'bob'\ncarols-token = 'carol'\n";
+
+/// Ann's words, none of which anybody else said.
+const MARKS: [&str; 7] = [
+    "rope?",
+    "long_rope",
+    "its walk",
+    "quarter",
+    "twisted",
+    "hostile",
+    "xylophone",
+];
+
+async fn two_owners() -> (Upstream, Place) {
+    let upstream = Upstream::start().await;
+    let place = Place::with(&upstream, TWO_OWNERS);
+    let mut anns = talk();
+    let long = format!("\u{202e}{}\u{e0041}end", "xylophone ".repeat(1_000));
+    anns.push(turn("long", 60, &["Something hostile, please.", &long]));
+    let bobs = [turn("bobs-1", 0, &["Which colour is the sky?", "Grey."])];
+    for (owner, lines) in [("ann", &anns[..]), ("bob", &bobs[..])] {
+        let file = place.store.file(&format!("{owner}.jsonl"), &jsonl(lines));
+        place.store.ok(&["--owner", owner, "import", file.to_str().unwrap()]);
+    }
+    (upstream, place)
+}
+
+/// A connection of somebody with a token.
+struct Caller {
+    client: Client,
+    token: String,
+}
+
+impl Caller {
+    async fn new(server: &Server, token: &str) -> Self {
+        let client = Client::connect(server.address).await.unwrap();
+        Caller {
+            client,
+            token: format!("Bearer {token}"),
+        }
+    }
+
+    async fn get(&mut self, path: &str) -> Seen {
+        let headers = [("authorization", &*self.token)];
+        self.client
+            .send(Request::get(path), &headers, Bytes::new())
+            .await
+            .unwrap()
+    }
+
+    /// What may be quoted, asked for until it is as expected.
+    async fn suggested_until(&mut self, is_expected: impl Fn(&Seen) -> bool) -> Seen {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let seen = self.get("/api/v1/references?q=").await;
+            if is_expected(&seen) {
+                return seen;
+            }
+            assert!(Instant::now() < deadline, "{}: {}", seen.status, seen.text());
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn post(&mut self, path: &str, body: &Value) -> Seen {
+        let headers = [
+            ("authorization", &*self.token),
+            ("accept", "application/json, text/event-stream"),
+        ];
+        self.client.post(path, &headers, body.to_string()).await.unwrap()
+    }
+
+    async fn rpc(&mut self, method: &str, params: Value) -> String {
+        let seen = self
+            .post(
+                "/mcp",
+                &json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params}),
+            )
+            .await;
+        assert_eq!(seen.status, StatusCode::OK, "{}", seen.text());
+        seen.text()
+    }
+
+    /// The text of a tool's answer, as JSON.
+    async fn tool(&mut self, name: &str, arguments: Value) -> Value {
+        let answer = self
+            .rpc("tools/call", json!({"name": name, "arguments": arguments}))
+            .await;
+        let answer: Value = serde_json::from_str(&answer).unwrap();
+        serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
+    }
+
+    /// Everything that can be asked about a name, in every way.
+    async fn ask_about(&mut self, name: &str) -> Vec<String> {
+        let mut answers = Vec::new();
+        for route in ["resolve?ref", "references?q", "answers?ref"] {
+            let seen = self.get(&format!("/api/v1/{route}={}", name.replace('@', "%40"))).await;
+            answers.push(format!("{} {}", seen.status, seen.text()));
+        }
+        for (tool, arguments) in [
+            ("read_messages", json!({"name": name})),
+            ("conversation_tree", json!({"name": name})),
+            ("resolve_references", json!({"references": [name]})),
+        ] {
+            answers.push(
+                self.rpc("tools/call", json!({"name": tool, "arguments": arguments}))
+                    .await,
+            );
+        }
+        for kind in ["conversation", "message"] {
+            let uri = format!("ropewalk://{kind}/{name}");
+            answers.push(self.rpc("resources/read", json!({"uri": uri})).await);
+        }
+        answers
+    }
+
+    /// Everything that can be asked without a name.
+    async fn ask_for_all(&mut self, request: &Value) -> Vec<String> {
+        let mut answers = vec![
+            self.get("/api/v1/references?q=").await.text(),
+            self.post("/api/v1/match", request).await.text(),
+            self.rpc("resources/list", json!({})).await,
+        ];
+        for (tool, arguments) in [
+            ("search", json!({"query": "rope"})),
+            ("search", json!({"query": "xylophone"})),
+            ("list_conversations", json!({})),
+            ("match", json!({"request": request})),
+        ] {
+            answers.push(
+                self.rpc("tools/call", json!({"name": tool, "arguments": arguments}))
+                    .await,
+            );
+        }
+        answers
+    }
+}
+
+fn has_a_mark(text: &str) -> bool {
+    MARKS.iter().any(|mark| text.contains(mark))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_anothers_and_what_does_not_exist_are_the_same_byte_for_byte() {
+    let (_upstream, place) = two_owners().await;
+    let conversations = place.store.json(&["--owner", "ann", "log"]);
+    let exchanges = place.store.json(&["--owner", "ann", "log", "--exchanges"]);
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    let mut bob = Caller::new(&server, "bobs-token").await;
+    let mut carol = Caller::new(&server, "carols-token").await;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let friendly_id = text(&conversations[0]["friendly_id"]);
+    let messages = ann.tool("read_messages", json!({"name": friendly_id})).await;
+    // Names of Ann's things, each with one of the same shape that is nobody's.
+    let nodes = text(&exchanges[1]["output_node"]);
+    let names = [
+        (friendly_id.clone(), "nothing_here_zzzz".to_owned()),
+        (
+            text(&conversations[0]["conversation_id"]),
+            "00000000-0000-8000-8000-000000000000".to_owned(),
+        ),
+        ("talk-1".to_owned(), "talk-9".to_owned()),
+        (
+            text(&messages["messages"][0]["reference"]),
+            "@conversation_nothing_here_zzzz_message_zzzzzz".to_owned(),
+        ),
+        (
+            format!("@conv_{friendly_id}_msg_1"),
+            "@conv_nothing_here_zzzz_msg_1".to_owned(),
+        ),
+        (nodes[3..15].to_owned(), "0123456789ab".to_owned()),
+    ];
+    for (anns, nobodys) in &names {
+        assert!(
+            ann.ask_about(anns).await.iter().any(|answer| has_a_mark(answer)),
+            "{anns}"
+        );
+        let foreign = bob.ask_about(anns).await;
+        let missing = bob.ask_about(nobodys).await;
+        for ((foreign, missing), of_carol) in foreign.iter().zip(&missing).zip(carol.ask_about(anns).await) {
+            let bare = |text: &str, name: &str| text.replace(name, "NAME").replace(&name.replace('@', ""), "NAME");
+            assert_eq!(bare(foreign, anns), bare(missing, nobodys));
+            assert_eq!(*foreign, of_carol, "who has other things and who has nothing");
+            assert!(!has_a_mark(&bare(foreign, anns)), "{foreign}");
+        }
+    }
+    let request = json!({"model": "claude-sonnet-4-5", "max_tokens": 64,
+        "messages": [{"role": "user", "content": "How long is a rope?"}]});
+    assert!(ann.ask_for_all(&request).await.iter().all(|answer| has_a_mark(answer)));
+    for answer in bob.ask_for_all(&request).await {
+        // What he asked for himself is repeated to him: where his messages leave what is known.
+        let answer = answer.replace("How long is a rope?", "");
+        assert!(!has_a_mark(&answer), "{answer}");
+    }
+    for guess in 0..300_u32 {
+        let hash = ropewalk_core::friendly::base36(guess.wrapping_mul(2_654_435_761), 6);
+        let reference = format!("@conversation_{friendly_id}_message_{hash}");
+        let answer = bob.get(&format!("/api/v1/resolve?ref={reference}")).await.text();
+        let expected =
+            json!({"v": 1, "reference": reference, "resolved": false, "ambiguous": false, "chars_left_out": 0});
+        assert_eq!(serde_json::from_str::<Value>(&answer).unwrap(), expected);
+    }
+    assert!(server.stop().is_recorded());
+}
+
+/// Headers, and the status if they are refused.
+type Case<'c> = (&'c [(&'c str, &'c str)], Option<u16>);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_route_lets_in_who_should_be_and_nobody_else() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut client = Client::connect(server.address).await.unwrap();
+    let own = format!("http://{}", server.address);
+    let right = ("authorization", "Bearer anns-token");
+    let json = ("content-type", "application/json");
+    let unknown = (Method::GET, "/api/v1/nothing");
+    for (method, path) in ROUTES.iter().chain([&unknown]) {
+        let cases: [Case<'_>; 12] = [
+            (&[json], Some(401)),
+            (&[json, ("authorization", "Bearer wrong")], Some(401)),
+            (&[json, ("authorization", "anns-token")], Some(401)),
+            (&[json, ("cookie", "ropewalk=anns-token")], Some(401)),
+            (&[json, ("x-ropewalk-token", "wrong")], Some(401)),
+            (&[json, right, ("host", "evil.example")], Some(403)),
+            (&[json, right, ("host", "127.0.0.1.evil.example")], Some(403)),
+            (&[json, right, ("origin", "http://evil.example")], Some(403)),
+            (&[json, right, ("origin", "null")], Some(403)),
+            (&[json, right], None),
+            (&[json, right, ("origin", &own)], None),
+            (&[json, ("x-ropewalk-token", "anns-token")], None),
+        ];
+        for (headers, refused) in cases {
+            let request = Request::builder().method(method).uri(*path);
+            let seen = client.send(request, headers, Bytes::from_static(b"{}")).await.unwrap();
+            let status = seen.status.as_u16();
+            match refused {
+                Some(expected) => assert_eq!(status, expected, "{method} {path} {headers:?}"),
+                None => assert!(
+                    ![401, 403, 415].contains(&status),
+                    "{method} {path} {headers:?}: {status}"
+                ),
+            }
+        }
+        if *method == Method::POST {
+            for kind in [
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "multipart/form-data; boundary=x",
+            ] {
+                let headers = [right, ("content-type", kind)];
+                let seen = client
+                    .send(Request::post(*path), &headers, Bytes::from_static(b"{}"))
+                    .await
+                    .unwrap();
+                assert_eq!(seen.status, StatusCode::UNSUPPORTED_MEDIA_TYPE, "{path} {kind}");
+            }
+            let headers = [right, ("accept", "application/json, text/event-stream")];
+            let seen = client.post(path, &headers, vec![b' '; (8 << 20) + 1]).await.unwrap();
+            assert_eq!(seen.status, StatusCode::PAYLOAD_TOO_LARGE, "{path}");
+            client = Client::connect(server.address).await.unwrap();
+        }
+        let wrong = client
+            .send(Request::delete(*path), &[right], Bytes::new())
+            .await
+            .unwrap();
+        assert!([404, 405].contains(&wrong.status.as_u16()), "{path}: {}", wrong.status);
+    }
+    let refused = client.get("/api/v1/resolve?ref=x").await.unwrap();
+    assert_eq!(refused.headers["www-authenticate"], "Bearer");
+    assert_eq!(refused.headers["content-type"], "application/json");
+    let error: Value = serde_json::from_str(&refused.text()).unwrap();
+    assert_eq!(error["error"]["kind"], "unauthorized");
+    assert!(error["error"]["hint"].is_string());
+    for open in ["/healthz", "/readyz", "/metrics", "/"] {
+        assert_eq!(client.get(open).await.unwrap().status, StatusCode::OK, "{open}");
+    }
+    // Tokens are read again on SIGHUP.
+    place.configure("[owners]\nmode = 'tokens'\n[owners.tokens]\nnew-token = 'ann'\n");
+    server.signal("HUP");
+    wait_until(|| server.said().contains("reloaded").then_some(()));
+    let status = async |client: &mut Client, token: &str| {
+        let headers = [("authorization", token)];
+        let request = Request::get("/api/v1/references?q=");
+        client.send(request, &headers, Bytes::new()).await.unwrap().status
+    };
+    assert_eq!(status(&mut client, "Bearer anns-token").await, StatusCode::UNAUTHORIZED);
+    assert_eq!(status(&mut client, "Bearer new-token").await, StatusCode::OK);
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_link_that_is_printed_lets_a_browser_in_once_and_a_cookie_from_then_on() {
+    let upstream = Upstream::start().await;
+    let place = Place::before(&upstream);
+    let file = place.store.file("talk.jsonl", &jsonl(&talk()));
+    place.store.import(&file);
+    let server = place.serve();
+    server.wait_until_ready();
+    let said = wait_until(|| Some(server.said()).filter(|said| said.contains("/?token=")));
+    let token = said
+        .split_once("/?token=")
+        .unwrap()
+        .1
+        .split_whitespace()
+        .next()
+        .unwrap();
+    let kept = place.data().join("api.token");
+    assert_eq!(std::fs::read_to_string(&kept).unwrap().trim(), token);
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&kept).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let mut client = Client::connect(server.address).await.unwrap();
+    for (path, place) in [
+        (format!("/?token={token}"), "/"),
+        (
+            format!("/api/v1/references?q=long&token={token}"),
+            "/api/v1/references?q=long",
+        ),
+    ] {
+        let entered = client.get(&path).await.unwrap();
+        assert_eq!(
+            (entered.status, entered.headers["location"].to_str().unwrap()),
+            (StatusCode::SEE_OTHER, place)
+        );
+        let set = entered.headers["set-cookie"].to_str().unwrap();
+        assert!(set.contains("HttpOnly") && set.contains("SameSite=Strict"), "{set}");
+        assert!(!set.contains(token));
+        let cookie = set.split(';').next().unwrap();
+        let headers = [("cookie", cookie)];
+        let seen = client
+            .send(Request::get("/api/v1/references?q="), &headers, Bytes::new())
+            .await
+            .unwrap();
+        assert!(seen.text().contains("long_rope"), "{}", seen.text());
+        // A page of another site does not get to use it.
+        let headers = [("cookie", cookie), ("origin", "http://evil.example")];
+        let seen = client
+            .send(Request::get("/api/v1/references?q="), &headers, Bytes::new())
+            .await
+            .unwrap();
+        assert_eq!(seen.status, StatusCode::FORBIDDEN);
+    }
+    let refused = client.get("/?token=wrong").await.unwrap();
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(!refused.headers.contains_key("set-cookie"));
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pages_lead_through_everything_and_what_is_cut_says_so() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    let all = ann.tool("list_conversations", json!({})).await["conversations"].clone();
+    let all = all.as_array().unwrap();
+    let (mut paged, mut cursor) = (Vec::new(), Value::Null);
+    loop {
+        let page = ann
+            .tool("list_conversations", json!({"limit": 1, "cursor": cursor}))
+            .await;
+        paged.extend(page["conversations"].as_array().unwrap().clone());
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    assert_eq!(paged, *all);
+    let is_it = |one: &&Value| one["exchanges"] == 3;
+    let name = &all.iter().find(is_it).unwrap()["friendly_id"];
+    let forward = ann.tool("read_messages", json!({"name": name, "limit": 3})).await;
+    let rest = ann
+        .tool("read_messages", json!({"name": name, "cursor": forward["next_cursor"]}))
+        .await;
+    let back = ann
+        .tool(
+            "read_messages",
+            json!({"name": name, "limit": 3, "cursor": rest["previous_cursor"]}),
+        )
+        .await;
+    assert_eq!(
+        (rest["messages"].as_array().unwrap().len(), &rest["next_cursor"]),
+        (1, &Value::Null)
+    );
+    assert_eq!(back["messages"], forward["messages"]);
+    let lost = ann
+        .tool("read_messages", json!({"name": name, "cursor": "after.nobody"}))
+        .await;
+    assert_eq!(lost["error"]["kind"], "bad_request");
+    let (mut found, mut cursor) = (0, Value::Null);
+    loop {
+        let page = ann
+            .tool("search", json!({"query": "rope", "limit": 1, "cursor": cursor}))
+            .await;
+        found += page["hits"].as_array().unwrap().len();
+        cursor = page["next_cursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    let at_once = ann.tool("search", json!({"query": "rope"})).await["hits"]
+        .as_array()
+        .unwrap()
+        .len();
+    assert!(at_once > 1 && found == at_once, "{found} of {at_once}");
+
+    // A long answer, in pieces; what hides in it is written out.
+    let long = ann
+        .rpc(
+            "tools/call",
+            json!({"name": "read_messages", "arguments": {"name": "long"}}),
+        )
+        .await;
+    assert!(long.contains(r"\\u202e") && !long.contains('\u{202e}'), "{long}");
+    let mut whole = String::new();
+    loop {
+        let skip = whole.chars().count();
+        let page = ann
+            .tool(
+                "read_messages",
+                json!({"name": "long", "from_end": true, "limit": 1, "skip_chars": skip}),
+            )
+            .await;
+        whole.push_str(page["messages"][0]["content"].as_str().unwrap());
+        if page["messages"][0]["chars_left_out"] == 0 {
+            break;
+        }
+        assert_eq!(whole.chars().count() % 4_000, 0);
+    }
+    assert_eq!(whole, format!("\u{202e}{}\u{e0041}end", "xylophone ".repeat(1_000)));
+    assert!(server.stop().is_recorded());
+}
+
+/// Requests that are answered at a time.
+const REQUESTS_MAX: usize = 16;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_never_sends_a_body_takes_a_place_and_not_the_server() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    let head = format!(
+        "POST /api/v1/match HTTP/1.1\r\nhost: {}\r\nauthorization: Bearer bobs-token\r\ncontent-type: application/json\r\n\
+         content-length: 9\r\n\r\n",
+        server.address
+    );
+    // One that comes while somebody else is answered may be sent away, so more come until there is no place left.
+    let deadline = Instant::now() + PATIENCE;
+    let mut waiting = Vec::new();
+    let busy = loop {
+        let mut socket = std::net::TcpStream::connect(server.address).unwrap();
+        socket.write_all(head.as_bytes()).unwrap();
+        waiting.push(socket);
+        let seen = ann.get("/api/v1/references?q=").await;
+        if seen.status != StatusCode::OK {
+            break seen;
+        }
+        assert!(Instant::now() < deadline, "there is always a place");
+    };
+    assert!(waiting.len() >= REQUESTS_MAX, "{} are too many", waiting.len());
+    assert!(busy.text().contains(r#""kind":"busy""#), "{}", busy.text());
+    assert_eq!(ann.get("/healthz").await.status, StatusCode::OK);
+    drop(waiting);
+    ann.suggested_until(|seen| seen.status == StatusCode::OK).await;
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_providers_key_opens_what_was_recorded_with_it() {
+    let upstream = Upstream::start().await;
+    upstream.answer_as(Provider::new());
+    let place = Place::with(&upstream, "[owners]\nmode = 'credential'\n");
+    let server = place.serve();
+    server.wait_until_ready();
+    let kind = Kind::Messages { streams: false };
+    let mut client = Client::connect(server.address).await.unwrap();
+    for (key, said) in [("sk-one", "Knots of sailors"), ("sk-two", "Birds of paradise")] {
+        let headers = [("x-api-key", key)];
+        let seen = client.post(kind.path(), &headers, kind.body(said)).await.unwrap();
+        assert_eq!(seen.status, StatusCode::OK);
+    }
+    for (key, own, others) in [("sk-one", "knots_", "birds_"), ("sk-two", "birds_", "knots_")] {
+        let mut caller = Caller::new(&server, key).await;
+        let seen = caller.suggested_until(|seen| seen.text().contains(own)).await;
+        assert!(!seen.text().contains(others), "{}", seen.text());
+    }
+    let nobodys = Caller::new(&server, "sk-three")
+        .await
+        .get("/api/v1/references?q=")
+        .await;
+    assert_eq!(nobodys.text(), r#"{"suggestions":[]}"#);
+    let refused = client.get("/api/v1/references?q=").await.unwrap();
+    assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(server.stop().is_recorded());
+}
