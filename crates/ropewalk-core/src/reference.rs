@@ -101,6 +101,26 @@ pub fn may_contain(bytes: &[u8]) -> bool {
     memmem::find(bytes, MARKER).is_some()
 }
 
+/// The same of bytes in pieces, wherever they are parted.
+pub fn may_contain_in<'p>(pieces: impl IntoIterator<Item = &'p [u8]>) -> bool {
+    const SEAM: usize = MARKER.len() - 1;
+    // The last bytes that came, too few to hold it.
+    let mut last: Vec<u8> = Vec::with_capacity(2 * SEAM);
+    for piece in pieces {
+        let behind = last.len();
+        last.extend_from_slice(&piece[..piece.len().min(SEAM)]);
+        if may_contain(&last) || may_contain(piece) {
+            return true;
+        }
+        if piece.len() >= SEAM {
+            last.truncate(behind);
+            last.extend_from_slice(&piece[piece.len() - SEAM..]);
+        }
+        last.drain(..last.len().saturating_sub(SEAM));
+    }
+    false
+}
+
 /// All references in a text, in order: not behind a word character, not inside fenced code.
 pub fn find(text: &str) -> Vec<Found> {
     let bytes = text.as_bytes();
@@ -256,6 +276,20 @@ mod tests {
 
     fn found(text: &str) -> Vec<&str> {
         find(text).into_iter().map(|found| &text[found.range]).collect()
+    }
+
+    #[test]
+    fn a_marker_is_seen_wherever_it_is_parted() {
+        for text in ["@conv", "x@conv", "@conv_a", "@@conv@", "@con", "con v@co", ""] {
+            let bytes = text.as_bytes();
+            for first in 0..=bytes.len() {
+                for second in first..=bytes.len() {
+                    let pieces = [&bytes[..first], &bytes[first..second], &bytes[second..]];
+                    assert_eq!(may_contain_in(pieces), may_contain(bytes), "{pieces:?}");
+                }
+            }
+            assert_eq!(may_contain_in(bytes.chunks(1)), may_contain(bytes), "{text}");
+        }
     }
 
     #[test]

@@ -67,11 +67,6 @@ impl Outcome {
     }
 }
 
-/// Whether a body is to be looked at.
-pub fn may_contain(body: &[u8]) -> bool {
-    reference::may_contain(body)
-}
-
 impl<S: Store> View<'_, S> {
     /// The request as the provider is to get it. A body that cannot be read stays as it is.
     pub async fn inject(&self, provider: Provider, body: &Bytes, bounds: Bounds) -> Result<Injected> {

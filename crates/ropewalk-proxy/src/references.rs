@@ -8,25 +8,21 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, Method};
 use ropewalk_core::model::Provider;
+use ropewalk_core::reference::may_contain_in;
 pub use ropewalk_engine::references::Bounds;
-use ropewalk_engine::references::{Injected, may_contain};
+use ropewalk_engine::references::Injected;
 use ropewalk_engine::view::{View, ViewError};
 use ropewalk_store::Store;
 use ropewalk_wire::provider::Endpoint;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
 
-use crate::forward::{Asked, Interpose, Verdict, WholeRequest};
+use crate::forward::{Asked, Interpose, Opened, STORE_TIME, Verdict, WholeRequest, elsewhere};
 
 /// Told the client which references mean nothing here.
 pub const REFERENCES_HEADER: &str = "x-ropewalk-references";
-
-/// How long a request waits for its references. A store that takes longer is away or overloaded.
-const TIME_MAX: Duration = Duration::from_secs(2);
 
 /// Longest value of the header.
 const HEADER_BYTES_MAX: usize = 2 << 10;
@@ -92,7 +88,7 @@ impl Counters {
 /// Resolves references in requests.
 pub struct References<S> {
     /// The store, as soon as it is open.
-    store: watch::Receiver<Option<Arc<S>>>,
+    store: Opened<S>,
     runtime: Handle,
     settings: RwLock<Settings>,
     counters: Arc<Counters>,
@@ -106,7 +102,7 @@ impl<S> std::fmt::Debug for References<S> {
 
 impl<S: Store + 'static> References<S> {
     /// Asks a store on a runtime, which must not be one that forwards.
-    pub fn new(store: watch::Receiver<Option<Arc<S>>>, runtime: Handle, settings: Settings) -> Self {
+    pub fn new(store: Opened<S>, runtime: Handle, settings: Settings) -> Self {
         References {
             store,
             runtime,
@@ -137,15 +133,19 @@ impl<S: Store + 'static> Interpose for References<S> {
         *head.method == Method::POST && is_request && self.settings().is_on_for(head.owner)
     }
 
+    fn looks_closer(&self, pieces: &mut dyn Iterator<Item = &[u8]>) -> bool {
+        may_contain_in(pieces)
+    }
+
     fn decide(&self, asked: WholeRequest) -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
-        let (Some(provider), true) = (asked.provider, may_contain(&asked.body)) else {
+        let Some(provider) = asked.provider else {
             return Box::pin(std::future::ready(Verdict::Pass));
         };
         let store = self.store.borrow().clone();
         let (bounds, counters) = (self.settings().bounds, Arc::clone(&self.counters));
-        let mut resolving = Aborted(self.runtime.spawn(async move {
+        elsewhere(&self.runtime, async move {
             let injecting = inject(store, &asked, provider, bounds);
-            match tokio::time::timeout(TIME_MAX, injecting).await {
+            match tokio::time::timeout(STORE_TIME, injecting).await {
                 Ok(Ok(injected)) => {
                     counters.count(&injected);
                     verdict(injected)
@@ -161,17 +161,7 @@ impl<S: Store + 'static> Interpose for References<S> {
                     Verdict::Pass
                 }
             }
-        }));
-        Box::pin(async move { (&mut resolving.0).await.unwrap_or(Verdict::Pass) })
-    }
-}
-
-/// A client that leaves takes its question along.
-struct Aborted(tokio::task::JoinHandle<Verdict>);
-
-impl Drop for Aborted {
-    fn drop(&mut self) {
-        self.0.abort();
+        })
     }
 }
 

@@ -58,6 +58,16 @@ pub fn is_upstream_name(name: &str) -> bool {
         && name.bytes().all(is_plain)
 }
 
+/// Where a provider is asked for an answer that is not streamed, for what was recorded without its path.
+pub fn path_of(provider: Provider, model: Option<&str>) -> String {
+    match provider {
+        Provider::Anthropic => "/v1/messages".to_owned(),
+        Provider::OpenAiChat => "/v1/chat/completions".to_owned(),
+        Provider::OpenAiResponses => "/v1/responses".to_owned(),
+        Provider::Gemini => format!("/v1beta/models/{}:generateContent", model.unwrap_or("unknown")),
+    }
+}
+
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Endpoint<'a> {
     Messages,

@@ -21,7 +21,7 @@ const KEPT_MAX: usize = 8_192;
 
 /// Bytes of requests whose chains are kept: of those that were just recorded, and of those that were read from their bodies. Apart, because
 /// one long request that is read again would push out hundreds that wait to be linked.
-const RECORDED_BYTES_MAX: u64 = 24 << 20;
+pub const RECORDED_BYTES_MAX: u64 = 24 << 20;
 const READ_BYTES_MAX: u64 = 8 << 20;
 
 /// What a chain takes beside the texts of its request.

@@ -29,6 +29,7 @@ pub mod settle;
 
 pub use decide::{Settings, decide};
 pub use linker::Linker;
+pub use memory::RECORDED_BYTES_MAX;
 pub use overlay::Overlay;
 pub use progress::Progress;
 

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use ropewalk_core::hash::NodeHash;
-use ropewalk_core::model::{Block, Message, Provider};
+use ropewalk_core::model::{Block, Message};
 use ropewalk_core::prompt_path::ToolNames;
 use ropewalk_store::facts::Body;
 use ropewalk_store::log::RecordRow;
 use ropewalk_wire::Grown;
-use ropewalk_wire::provider::route;
+use ropewalk_wire::provider::{path_of, route};
 
 use super::{LogMessage, LogTurn, Logged, MessageNumber};
 use crate::prepare::{Prepared, Preparer, Projected, Readable};
@@ -224,7 +224,7 @@ fn raw(turn: &LogTurn) -> RawExchange {
         ended_at: turn.ended_at,
         spawned_at: turn.spawned_at.clone(),
         method: "POST".to_owned(),
-        path: path(turn),
+        path: path_of(turn.provider, turn.model.as_deref()),
         request_headers,
         request_body: Bytes::new(),
         sent_body: None,
@@ -235,17 +235,5 @@ fn raw(turn: &LogTurn) -> RawExchange {
         cut_off: turn.cut_off,
         witness: Witness::default(),
         provenance: Some(turn.provenance.clone()),
-    }
-}
-
-fn path(turn: &LogTurn) -> String {
-    match turn.provider {
-        Provider::Anthropic => "/v1/messages".to_owned(),
-        Provider::OpenAiChat => "/v1/chat/completions".to_owned(),
-        Provider::OpenAiResponses => "/v1/responses".to_owned(),
-        Provider::Gemini => {
-            let model = turn.model.as_deref().unwrap_or("unknown");
-            format!("/v1beta/models/{model}:generateContent")
-        }
     }
 }

@@ -9,6 +9,7 @@ use ropewalk_engine::{RawExchange, Witness};
 use ropewalk_store::Micros;
 use ropewalk_store::facts::Provenance;
 use ropewalk_store::store::ID_MAX;
+use ropewalk_wire::provider::path_of;
 
 use super::database::{Database, DatabaseError, ROW_BYTES_MAX, Result, Values};
 use crate::exported::{session_hint, time};
@@ -114,7 +115,7 @@ impl Call {
             ended_at: Some(Micros(at.0.saturating_add(duration * 1_000))),
             spawned_at: Vec::new(),
             method: "POST".to_owned(),
-            path: path(self.provider, self.model.as_deref()),
+            path: path_of(self.provider, self.model.as_deref()),
             request_headers: session,
             request_body: Bytes::from(shape::request(self.provider, &messages, &context)),
             sent_body: None,
@@ -132,15 +133,6 @@ impl Call {
                 log_begun: Some(self.begun.unwrap_or(at)),
             }),
         })
-    }
-}
-
-fn path(provider: Provider, model: Option<&str>) -> String {
-    match provider {
-        Provider::Anthropic => "/v1/messages".to_owned(),
-        Provider::OpenAiChat => "/v1/chat/completions".to_owned(),
-        Provider::OpenAiResponses => "/v1/responses".to_owned(),
-        Provider::Gemini => format!("/v1beta/models/{}:generateContent", model.unwrap_or("unknown")),
     }
 }
 

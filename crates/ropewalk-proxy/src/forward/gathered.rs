@@ -112,19 +112,23 @@ impl Gathering {
 }
 
 impl Gathered {
+    /// What is here of the body, as it came.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = &Bytes> {
+        self.frames.iter().filter_map(Frame::data_ref)
+    }
+
     /// The body, if all of it is here and nothing but it.
     pub(crate) fn whole(&self) -> Option<Bytes> {
         if self.rest.is_some() || self.frames.iter().any(Frame::is_trailers) {
             return None;
         }
-        let mut pieces = self.frames.iter().filter_map(Frame::data_ref);
+        let mut pieces = self.pieces();
         match (pieces.next(), pieces.next()) {
             (None, _) => Some(Bytes::new()),
             (Some(only), None) => Some(only.clone()),
             _ => {
                 let mut all = Vec::with_capacity(self.bytes);
-                let pieces = self.frames.iter().filter_map(Frame::data_ref);
-                pieces.for_each(|piece| all.extend_from_slice(piece));
+                self.pieces().for_each(|piece| all.extend_from_slice(piece));
                 Some(Bytes::from(all))
             }
         }

@@ -6,12 +6,22 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode};
 use ropewalk_core::model::Provider;
 use ropewalk_wire::provider::Route;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 use uuid::Uuid;
+
+/// The store, while it is open.
+pub type Opened<S> = watch::Receiver<Option<Arc<S>>>;
+
+/// How long a request waits for the store. One that takes longer is away or overloaded.
+pub(crate) const STORE_TIME: Duration = Duration::from_secs(2);
 
 use super::flight::Lead;
 use crate::tee::Keep;
@@ -22,7 +32,12 @@ pub trait Interpose: Send + Sync {
     /// requests at a time may hold, goes on unseen, streamed as it came; so does one in a content encoding.
     fn wants(&self, head: &Asked<'_>) -> bool;
 
-    /// The verdict. Runs elsewhere than forwarding, which awaits it, and drops it when the client goes away.
+    /// Decided by the pieces of the body as they came, while they are not put together: whether there is anything to decide.
+    fn looks_closer(&self, _pieces: &mut dyn Iterator<Item = &[u8]>) -> bool {
+        true
+    }
+
+    /// The verdict. Runs [`elsewhere`] than forwarding, which awaits it, and drops it when the client goes away.
     fn decide(&self, asked: WholeRequest) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
 }
 
@@ -74,4 +89,21 @@ pub enum Verdict {
         headers: HeaderMap,
         body: Bytes,
     },
+}
+
+/// Makes a verdict on a runtime, which must not be one that forwards. A client that leaves takes its question along.
+pub(crate) fn elsewhere(
+    runtime: &Handle,
+    verdict: impl Future<Output = Verdict> + Send + 'static,
+) -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
+    let mut deciding = AbortedOnDrop(runtime.spawn(verdict));
+    Box::pin(async move { (&mut deciding.0).await.unwrap_or(Verdict::Pass) })
+}
+
+struct AbortedOnDrop(JoinHandle<Verdict>);
+
+impl Drop for AbortedOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }

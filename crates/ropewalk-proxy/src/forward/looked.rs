@@ -56,7 +56,7 @@ struct Said {
 impl Look<'_> {
     pub(crate) async fn decide(self, request: Request<Incoming>, tap: Option<&Tap>) -> Result<Decided, Refusal> {
         let (mut head, body) = request.into_parts();
-        let wanting = self.wanting(&head);
+        let mut wanting = self.wanting(&head);
         if wanting.is_empty() {
             return Ok(Decided::Forward(Box::new(Forwarded {
                 head,
@@ -72,7 +72,10 @@ impl Look<'_> {
         };
         let mut gathered = self.parts.gathering.gather(body, tap, bounds).await?;
         let mut asked = Said::default();
-        if let Some(whole) = gathered.whole() {
+        wanting.retain(|interposed| interposed.looks_closer(&mut gathered.pieces().map(|piece| &**piece)));
+        if !wanting.is_empty()
+            && let Some(whole) = gathered.whole()
+        {
             asked = self.ask(&wanting, &head, whole).await;
             if let Some(mut answer) = asked.answer {
                 answer.headers_mut().extend(asked.tells);

@@ -22,10 +22,8 @@ use ropewalk_engine::reuse::{HIT, REUSE_HEADER, REUSED_FROM_HEADER, Reusable};
 use ropewalk_store::{Micros, Store};
 use ropewalk_wire::provider::Endpoint;
 use tokio::runtime::Handle;
-use tokio::sync::watch;
-use tokio::task::JoinHandle;
 
-use crate::forward::{Asked, FlightAnswer, Interpose, Verdict, Waiter, WholeRequest};
+use crate::forward::{Asked, FlightAnswer, Interpose, Opened, STORE_TIME, Verdict, Waiter, WholeRequest, elsewhere};
 use crate::tee::Keep;
 use call::{Call, Reader};
 pub use counters::{Counters, Outcome};
@@ -33,14 +31,8 @@ use flights::{Flights, Known};
 pub use rules::Rule;
 use rules::{Subject, Wish};
 
-/// How long the store may take before the provider is asked.
-const STORE_TIME: Duration = Duration::from_secs(2);
-
 /// How long a call of somebody else is waited for before the provider is asked.
 const FLIGHT_TIME: Duration = Duration::from_secs(30);
-
-/// The store, while it is open.
-pub type Opened<S> = watch::Receiver<Option<Arc<S>>>;
 
 /// Answers requests from a store.
 pub struct Reuse<S> {
@@ -121,17 +113,7 @@ impl<S: Store + 'static> Interpose for Reuse<S> {
 
     fn decide(&self, asked: WholeRequest) -> Pin<Box<dyn Future<Output = Verdict> + Send>> {
         let shared = Arc::clone(&self.shared);
-        let mut deciding = Abandoned(self.runtime.spawn(async move { shared.decide(asked).await }));
-        Box::pin(async move { (&mut deciding.0).await.unwrap_or(Verdict::Pass) })
-    }
-}
-
-/// A task that nobody needs any more when this is gone: its client has left.
-struct Abandoned(JoinHandle<Verdict>);
-
-impl Drop for Abandoned {
-    fn drop(&mut self) {
-        self.0.abort();
+        elsewhere(&self.runtime, async move { shared.decide(asked).await })
     }
 }
 

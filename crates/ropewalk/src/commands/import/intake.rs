@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
 use ropewalk_engine::Prepared;
+use ropewalk_engine::link::RECORDED_BYTES_MAX;
 use ropewalk_store::Store as _;
 use ropewalk_store::log::{ImportedFile, LogChanges};
 use tokio::sync::mpsc;
@@ -26,7 +27,7 @@ const LINK_EVERY: u64 = 8_192;
 
 /// Linked as well when the outlines of new exchanges take this much, half of what linking keeps: what it still has in memory need not be
 /// read again, which for a long session is its whole history with every turn.
-const LINK_BYTES: u64 = 12 << 20;
+const LINK_BYTES: u64 = RECORDED_BYTES_MAX / 2;
 
 /// Texts that search indexes at once.
 const INDEX_BATCH: usize = 1_000;

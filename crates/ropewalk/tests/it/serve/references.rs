@@ -33,7 +33,15 @@ struct Talk<'t> {
     owner: (&'static str, &'static str),
 }
 
-impl Talk<'_> {
+impl<'t> Talk<'t> {
+    fn of(owner: (&'static str, &'static str), server: &'t Server, upstream: &'t Upstream) -> Self {
+        Talk {
+            upstream,
+            server,
+            owner,
+        }
+    }
+
     /// Sends messages, gets an answer, and gives what the provider got with what the client saw.
     async fn say(&self, messages: &Value, answer: &str) -> (Received, Seen) {
         self.upstream.answer_next(answered(answer));
@@ -71,11 +79,7 @@ async fn seed_003_from_the_badge_to_the_third_turn() {
     let upstream = Upstream::start().await;
     let place = Place::with(&upstream, TOKENS);
     let server = place.serve();
-    let ann = Talk {
-        upstream: &upstream,
-        server: &server,
-        owner: ANN,
-    };
+    let ann = Talk::of(ANN, &server, &upstream);
 
     // 1. A conversation whose messages have badges.
     let words = "Memoise the rows; café <b>\"rows\"</b>.";
@@ -157,16 +161,8 @@ async fn nothing_of_another_owner_goes_anywhere() {
     let upstream = Upstream::start().await;
     let place = Place::with(&upstream, TOKENS);
     let server = place.serve();
-    let ann = Talk {
-        upstream: &upstream,
-        server: &server,
-        owner: ANN,
-    };
-    let bob = Talk {
-        upstream: &upstream,
-        server: &server,
-        owner: BOB,
-    };
+    let ann = Talk::of(ANN, &server, &upstream);
+    let bob = Talk::of(BOB, &server, &upstream);
     ann.say(&json!([user("The secret plan")]), "Hide it well.").await;
     bob.say(&json!([user("Good morning")]), "Good morning, Bob.").await;
     let plan = messages_with(&place.store, "ann", "Hide it well.");
@@ -199,11 +195,7 @@ async fn references_can_be_turned_off_for_all_and_for_one() {
     let upstream = Upstream::start().await;
     let place = Place::with(&upstream, TOKENS);
     let server = place.serve();
-    let ann = Talk {
-        upstream: &upstream,
-        server: &server,
-        owner: ANN,
-    };
+    let ann = Talk::of(ANN, &server, &upstream);
     ann.say(&json!([user("Green apples")]), "Sour.").await;
     let known = messages_with(&place.store, "ann", "Sour.");
     let reference = known[1]["reference"].as_str().unwrap().to_owned();
@@ -221,11 +213,7 @@ async fn references_can_be_turned_off_for_all_and_for_one() {
     for (number, (config, is_on)) in cases.into_iter().enumerate() {
         place.configure(&config);
         let server = place.serve();
-        let ann = Talk {
-            upstream: &upstream,
-            server: &server,
-            owner: ANN,
-        };
+        let ann = Talk::of(ANN, &server, &upstream);
         let messages = json!([user(&format!("{number}: {reference}"))]);
         // Until the store is open, a request goes on as it came.
         let is_changed = wait_until(|| {
@@ -247,11 +235,7 @@ async fn a_title_can_be_changed_while_the_server_runs_and_without_it() {
     let upstream = Upstream::start().await;
     let place = Place::with(&upstream, TOKENS);
     let server = place.serve();
-    let ann = Talk {
-        upstream: &upstream,
-        server: &server,
-        owner: ANN,
-    };
+    let ann = Talk::of(ANN, &server, &upstream);
     ann.say(&json!([user("Green apples")]), "Sour.").await;
     let known = messages_with(&place.store, "ann", "Sour.");
     let id = known[0]["friendly_id"].as_str().unwrap();
