@@ -37,7 +37,8 @@ pub trait Interpose: Send + Sync {
         true
     }
 
-    /// The verdict. Runs [`elsewhere`] than forwarding, which awaits it, and drops it when the client goes away.
+    /// The verdict. Forwarding awaits it on the runtime that forwards: what takes long belongs on another one.
+    /// It is dropped when the client goes away.
     fn decide(&self, asked: WholeRequest) -> Pin<Box<dyn Future<Output = Verdict> + Send>>;
 }
 
