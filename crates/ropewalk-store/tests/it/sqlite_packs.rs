@@ -11,7 +11,7 @@ use ropewalk_testkit::turns::Turns;
 use crate::turn::turn;
 
 /// A pack is full at so many bytes of parts.
-const PACK_BYTES_MAX: u64 = 128 << 10;
+const PACK_BYTES_MAX: u64 = 256 << 10;
 
 /// Packs of an owner's tail at most: what is looked at with every batch.
 const TAIL_MAX: usize = 32;
@@ -137,7 +137,7 @@ async fn a_part_longer_than_a_pack_is_one_of_its_own() {
     let folder = tempfile::tempdir().unwrap();
     let store = open(folder.path());
     let owner = store.owner("o").await.unwrap();
-    let long = "a long text ".repeat(20_000);
+    let long = "a long text ".repeat(PACK_BYTES_MAX as usize / 10);
     let batch = vec![
         turn("before", 1, &["hello"], None),
         turn("long", 2, &[&long], None),
