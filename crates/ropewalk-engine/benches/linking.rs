@@ -20,6 +20,10 @@ use ropewalk_store::sqlite::{Options, Sqlite};
 use ropewalk_store::{Micros, Store as _};
 use serde_json::{Value, json};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TURNS: usize = 10;
 const PROBES: usize = 300;
 /// Blocks of the long history, so that it has about 500 KB.

@@ -23,6 +23,10 @@ use ropewalk_store::store::Selection;
 use ropewalk_store::{Micros, Store};
 use ropewalk_testkit::traffic::{Cause, Found, Mode, Settings, Traffic, Truth, score};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const BATCH: usize = 256;
 
 /// How far apart exchanges may arrive that were sent one after the other, in the run that shuffles.
