@@ -11,7 +11,7 @@ use ropewalk_core::model::Provider;
 use ropewalk_engine::logged::{LogMessage, LogTurn, Logged, MessageNumber};
 use ropewalk_store::Micros;
 use ropewalk_store::facts::Provenance;
-use ropewalk_store::log::{RecordKind, RecordRow};
+use ropewalk_store::log::{RecordKind, RecordRow, TitleBy};
 use ropewalk_store::store::ID_MAX;
 
 use crate::document::{self, Document, file_name};
@@ -251,7 +251,7 @@ pub(crate) fn title_row(
     let title = title.map(str::trim).filter(|title| !title.is_empty())?;
     Some(RecordRow {
         session: conversation.id.clone(),
-        uuid: format!("{}_title", conversation.id),
+        uuid: TitleBy::Client(conversation.number).name(),
         parent: None,
         kind: RecordKind::Summary,
         is_sidechain: false,

@@ -40,6 +40,31 @@ impl RecordKind {
     }
 }
 
+/// Names of titles begin so: they lie before all other records of their session, and are found without reading those.
+const TITLE: &str = "!title_";
+
+/// Who calls a session so, or a part of it. An earlier one outranks those below.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TitleBy<'t> {
+    /// The person, in that line.
+    User(u64),
+    /// The client, in that line.
+    Client(u64),
+    /// The client, for what ends with that record.
+    Record(&'t str),
+}
+
+impl TitleBy<'_> {
+    /// The name of the title's record; of those by line the newest comes first.
+    pub fn name(self) -> String {
+        match self {
+            TitleBy::User(line) => format!("{TITLE}0{:016x}", u64::MAX - line),
+            TitleBy::Client(line) => format!("{TITLE}1{:016x}", u64::MAX - line),
+            TitleBy::Record(uuid) => format!("{TITLE}2{uuid}"),
+        }
+    }
+}
+
 /// A record of a log, or a tool operation that was taken out of one.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RecordRow {
@@ -80,6 +105,13 @@ impl RecordRow {
             text: None,
             ..self.clone()
         }
+    }
+
+    /// Of a title, how little it counts beside others.
+    pub fn title_rank(&self) -> char {
+        let rank = self.uuid.strip_prefix(TITLE).and_then(|behind| behind.chars().next());
+        // Records of titles had other names once, and all were of one kind.
+        rank.unwrap_or('2')
     }
 
     /// Whether this row stays where two of one name come: any rule will do that knows no order of arrival.
@@ -137,4 +169,15 @@ pub enum Records {
         after: Option<(String, String)>,
         limit: usize,
     },
+}
+
+impl Records {
+    /// The titles of a session, those that count most first; behind them whatever else the session has.
+    pub fn titles_first(session: String, limit: usize) -> Self {
+        Records::OfSession {
+            session,
+            after: Some(TITLE.to_owned()),
+            limit,
+        }
+    }
 }

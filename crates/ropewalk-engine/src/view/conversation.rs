@@ -60,9 +60,13 @@ impl<S: Store> View<'_, S> {
             }
         }
         roots.sort();
-        let (friendly_id, title) = match self.name_of(row.root).await? {
+        let (friendly_id, chosen) = match self.name_of(row.root).await? {
             Some(name) => (Some(name.friendly_id), name.title),
             None => (None, None),
+        };
+        let title = match chosen {
+            Some(title) => Some(title),
+            None => self.logged_title(row.root).await?,
         };
         Ok(ConversationView {
             v: 1,

@@ -14,8 +14,18 @@ pub(super) enum Kind {
     Assistant,
     /// Context and notices between messages: attachments, boundaries.
     Between,
-    /// A title of the session.
-    Title,
+    Title(Titled),
+}
+
+/// What a title is for, and whose it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Titled {
+    /// For what ends with a record.
+    Record,
+    /// For the session, by the client.
+    ByClient,
+    /// For the session, by the person.
+    ByUser,
 }
 
 #[derive(Debug)]
@@ -93,9 +103,12 @@ impl Line {
             "user" => (Kind::User, None),
             "assistant" => (Kind::Assistant, None),
             "attachment" | "system" | "progress" => (Kind::Between, root.get_str("content")),
-            "summary" => (Kind::Title, root.get_str("summary")),
-            "ai-title" => (Kind::Title, root.get_str("aiTitle").or_else(|| root.get_str("title"))),
-            "custom-title" => (Kind::Title, root.get_str("customTitle")),
+            "summary" => (Kind::Title(Titled::Record), root.get_str("summary")),
+            "ai-title" => (
+                Kind::Title(Titled::ByClient),
+                root.get_str("aiTitle").or_else(|| root.get_str("title")),
+            ),
+            "custom-title" => (Kind::Title(Titled::ByUser), root.get_str("customTitle")),
             other => return Ok(Read::Nothing(other.chars().take(64).collect())),
         };
         let at = root.get_str("timestamp").map(|text| text.parse::<Timestamp>());
@@ -111,7 +124,7 @@ impl Line {
             number,
             kind: known,
             // A title names the record that it was made at, and has no name of its own.
-            uuid: text("uuid").or_else(|| text("leafUuid").filter(|_| known == Kind::Title)),
+            uuid: text("uuid").or_else(|| text("leafUuid").filter(|_| known == Kind::Title(Titled::Record))),
             parent: text("parentUuid"),
             logical_parent: text("logicalParentUuid"),
             session: text("sessionId"),

@@ -2,9 +2,9 @@
 
 use ropewalk_core::hierarchy::{call_name, result_name};
 use ropewalk_engine::logged::MessageNumber;
-use ropewalk_store::log::{RecordKind, RecordRow};
+use ropewalk_store::log::{RecordKind, RecordRow, TitleBy};
 
-use super::line::{Block, Kind, Line};
+use super::line::{Block, Kind, Line, Titled};
 use super::tree::Tree;
 
 type Row = (RecordRow, Option<(MessageNumber, usize)>);
@@ -52,23 +52,19 @@ pub(super) fn of(tree: &Tree, place: usize) -> Vec<Row> {
 
 /// `None` for a line that has no name: nothing can hang below it, and it hangs below nothing.
 fn own_row(tree: &Tree, line: &Line) -> Option<RecordRow> {
-    let uuid = line.uuid.as_deref()?;
-    let kind = match line.kind {
-        Kind::User => RecordKind::User,
-        Kind::Assistant => RecordKind::Assistant,
-        Kind::Between => RecordKind::Other,
-        Kind::Title => RecordKind::Summary,
+    let uuid = line.uuid.as_deref();
+    let (kind, name) = match line.kind {
+        Kind::User => (RecordKind::User, uuid?.to_owned()),
+        Kind::Assistant => (RecordKind::Assistant, uuid?.to_owned()),
+        Kind::Between => (RecordKind::Other, uuid?.to_owned()),
+        Kind::Title(Titled::Record) => (RecordKind::Summary, TitleBy::Record(uuid?).name()),
+        Kind::Title(Titled::ByClient) => (RecordKind::Summary, TitleBy::Client(line.number).name()),
+        Kind::Title(Titled::ByUser) => (RecordKind::Summary, TitleBy::User(line.number).name()),
     };
-    let is_title = kind == RecordKind::Summary;
     let is_first = line.parent.is_none() && line.agent.is_some();
     Some(RecordRow {
         session: session(tree, line),
-        // A title is named after the record that it was made at, and must not stand in its place.
-        uuid: if is_title {
-            format!("{uuid}_title")
-        } else {
-            uuid.to_owned()
-        },
+        uuid: name,
         parent: line.parent.as_deref().map(str::to_owned),
         kind,
         is_sidechain: line.is_sidechain,
@@ -81,9 +77,9 @@ fn own_row(tree: &Tree, line: &Line) -> Option<RecordRow> {
             .map(str::to_owned),
         node: None,
         tool_use: tree.facts.spawned_by.clone().filter(|_| is_first),
-        stands_for: match is_title {
-            true => Some(uuid.to_owned()),
-            false => line.logical_parent.as_deref().map(str::to_owned),
+        stands_for: match line.kind {
+            Kind::Title(Titled::Record) => uuid.map(str::to_owned),
+            _ => line.logical_parent.as_deref().map(str::to_owned),
         },
         text: line.text.clone(),
         file: tree.facts.name.clone(),

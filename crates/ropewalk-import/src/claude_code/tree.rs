@@ -74,7 +74,7 @@ impl Tree {
     pub(super) fn add(&mut self, line: Line) {
         let place = self.lines.len();
         self.begun = self.begun.or(line.at);
-        if let Some(uuid) = line.uuid.clone().filter(|_| line.kind != Kind::Title) {
+        if let Some(uuid) = line.uuid.clone().filter(|_| !matches!(line.kind, Kind::Title(_))) {
             // A record that comes again says the same again.
             match self.by_uuid.entry(uuid) {
                 Entry::Occupied(_) => return,

@@ -11,6 +11,7 @@ use ropewalk_store::{Micros, Store};
 use super::draft::{Draft, Said, Source, record};
 use crate::keys::id_key;
 use crate::link::decision::Linked;
+use crate::view::title::title_among;
 use crate::view::{Result, View};
 
 /// The records of some sessions, each name once.
@@ -100,17 +101,8 @@ impl Log {
         }
     }
 
-    /// The newest title of a record that is here, or of none in particular.
     pub(super) fn title(&self) -> Option<String> {
-        let is_here = |title: &&RecordRow| match &title.stands_for {
-            Some(uuid) => self.by_uuid.contains_key(uuid),
-            None => true,
-        };
-        let titles = self.titles.iter().filter(is_here);
-        titles
-            .max_by_key(|title| (title.at, &title.file, title.line))?
-            .text
-            .clone()
+        title_among(self.titles.iter(), |uuid| self.by_uuid.contains_key(uuid)).map(str::to_owned)
     }
 
     /// Lines of one answer have one message id, and each hangs below another of them or beside it.

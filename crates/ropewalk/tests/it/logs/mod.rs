@@ -174,6 +174,31 @@ fn old_logs_with_inline_sidechains_have_the_same_agents() {
 }
 
 #[test]
+fn a_title_of_the_log_names_the_conversation_until_a_person_gives_another() {
+    let leaf = talk("s").lines.last().unwrap()["uuid"].clone();
+    let with = |lines: &[&Value]| {
+        let store = TestStore::new();
+        let mut session = talk("s");
+        session.lines.extend(lines.iter().copied().cloned());
+        store.import(&session.save(&store.folder()));
+        store
+    };
+    let title = |store: &TestStore| store.json(&["log"])[0]["title"].clone();
+    let summary = json!({"type": "summary", "summary": "Ropes and their walks", "leafUuid": leaf});
+    let of_another = json!({"type": "summary", "summary": "Elsewhere", "leafUuid": "not-here"});
+    assert_ne!(title(&with(&[&of_another])), "Elsewhere");
+    assert_eq!(title(&with(&[&summary, &of_another])), "Ropes and their walks");
+    let by_client = json!({"type": "ai-title", "aiTitle": "Walking ropes", "sessionId": "s"});
+    assert_eq!(title(&with(&[&by_client, &summary])), "Walking ropes");
+    let renamed = |name: &str| json!({"type": "custom-title", "customTitle": name, "sessionId": "s"});
+    let store = with(&[&renamed("Mine"), &renamed("Mine, again"), &by_client]);
+    assert_eq!(title(&store), "Mine, again");
+    let id = store.json(&["log"])[0]["friendly_id"].as_str().unwrap().to_owned();
+    store.ok(&["title", &id, "By hand"]);
+    assert_eq!(title(&store), "By hand");
+}
+
+#[test]
 fn a_regenerated_answer_is_a_branch() {
     let mut session = talk("s");
     let asked = session.lines[4]["uuid"].as_str().unwrap().to_owned();
