@@ -15,7 +15,8 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-proxy bench-reuse bench-import \
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-resolve bench-proxy bench-reuse \
+	bench-import \
 	fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
@@ -53,6 +54,9 @@ bench-link: ## what linking costs, and how well it does on traffic with known tr
 
 bench-redact: ## what looking for secrets costs
 	$(CARGO) bench --locked -p ropewalk-engine --bench redact
+
+bench-resolve: ## whether time tells what another owner has
+	$(CARGO) bench --locked -p ropewalk-engine --bench resolve
 
 # Ropewalk beside nginx, and beside other recorders where they can be installed.
 bench-proxy: ## what standing in between costs, beside nginx and other recorders

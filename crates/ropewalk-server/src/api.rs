@@ -1,7 +1,10 @@
 //! The API: the routes, and what every request has to pass before it reaches one.
 //!
-//! Hosts and origins are checked by whoever accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and
+//! [`routes`] has what each route takes and asks, `events` the one whose answer does not end. Hosts and origins are checked by whoever accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and
 //! the number of requests at a time are bounded.
+
+mod events;
+mod routes;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -9,27 +12,26 @@ use std::time::Duration;
 use axum::Router;
 use axum::body::{Body, HttpBody};
 use axum::extract::rejection::{BytesRejection, QueryRejection};
-use axum::extract::{DefaultBodyLimit, Extension, Query, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{MethodRouter, get, post};
 use bytes::Bytes;
 use http::header::{
     CACHE_CONTROL, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use percent_encoding::percent_decode_str;
-use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use serde::Serialize;
+use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
-use crate::access::{Access, Caller};
+use crate::access::Access;
 use crate::bounds::to_json;
 use crate::mcp;
 use crate::problem::{Problem, Told};
-use crate::read::matched::{self, MatchOptions};
-use crate::read::resolve;
-use crate::source::{Owned, Source};
+use crate::source::Source;
+
+pub use routes::ROUTES;
 
 /// Of one request. Two requests of a provider's usual size.
 pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
@@ -39,15 +41,6 @@ const REQUESTS_MAX: usize = 16;
 
 /// From a request's head to its answer. A client that sends its body byte by byte takes the place of others.
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(60);
-
-/// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 5] = [
-    (Method::GET, "/api/v1/resolve"),
-    (Method::GET, "/api/v1/references"),
-    (Method::POST, "/api/v1/match"),
-    (Method::GET, "/api/v1/answers"),
-    (Method::POST, "/mcp"),
-];
 
 /// Whether a path is one of ours, known or not.
 pub fn is_ours(path: &str) -> bool {
@@ -66,6 +59,9 @@ struct Shared<S> {
     source: Arc<S>,
     access: RwLock<Arc<Access>>,
     places: Semaphore,
+    /// For streams of events, which take no place of those who ask.
+    followers: Arc<Semaphore>,
+    closing: watch::Sender<bool>,
 }
 
 impl<S> Shared<S> {
@@ -80,12 +76,14 @@ impl<S: Source> Api<S> {
             source,
             access: RwLock::new(Arc::new(access)),
             places: Semaphore::new(REQUESTS_MAX),
+            followers: Arc::new(Semaphore::new(events::FOLLOWERS_MAX)),
+            closing: watch::Sender::new(false),
         });
         let mut router = Router::new();
         for (_, path) in &ROUTES {
             router = match *path {
                 "/mcp" => router.route_service(path, mcp::http(Arc::clone(&shared.source))),
-                path => router.route(path, handler::<S>(path)),
+                path => router.route(path, routes::handler::<S>(path)),
             };
         }
         let router = router
@@ -102,6 +100,11 @@ impl<S: Source> Api<S> {
         *self.shared.access.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(access);
     }
 
+    /// Ends what would not end by itself, before a server stops.
+    pub fn close(&self) {
+        self.shared.closing.send_replace(true);
+    }
+
     pub async fn answer<B>(&self, request: Request<B>) -> Response
     where
         B: HttpBody<Data = Bytes, Error: Into<axum::BoxError>> + Send + 'static,
@@ -115,16 +118,6 @@ impl<S: Source> Api<S> {
     /// Lets a browser in that comes with `?token=` to a page: to the same page without it, with a cookie. `None` where there is no token.
     pub fn enter(&self, uri: &Uri) -> Option<Response> {
         enter(&self.shared.access(), uri)
-    }
-}
-
-fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
-    match path {
-        "/api/v1/resolve" => get(resolve_reference::<S>),
-        "/api/v1/references" => get(references::<S>),
-        "/api/v1/match" => post(match_body::<S>),
-        "/api/v1/answers" => get(answers::<S>),
-        _ => get(|| async { Problem::no_route() }),
     }
 }
 
@@ -206,63 +199,6 @@ impl IntoResponse for Json {
     fn into_response(self) -> Response {
         ([(CONTENT_TYPE, "application/json")], self.0).into_response()
     }
-}
-
-#[derive(Debug, Deserialize)]
-struct Named {
-    #[serde(rename = "ref")]
-    reference: String,
-}
-
-#[derive(Debug, Deserialize)]
-struct Typed {
-    #[serde(default)]
-    q: String,
-    limit: Option<usize>,
-}
-
-type Asked<T> = Result<Query<T>, QueryRejection>;
-
-async fn resolve_reference<S: Source>(
-    State(shared): State<Arc<Shared<S>>>,
-    Extension(caller): Extension<Caller>,
-    asked: Asked<Named>,
-) -> Answer {
-    let Query(asked) = asked?;
-    let owned = Owned::by(&*shared.source, caller.owner).await?;
-    Json::of(&resolve::resolve(&owned, &asked.reference).await?)
-}
-
-async fn references<S: Source>(
-    State(shared): State<Arc<Shared<S>>>,
-    Extension(caller): Extension<Caller>,
-    asked: Asked<Typed>,
-) -> Answer {
-    let Query(asked) = asked?;
-    let owned = Owned::by(&*shared.source, caller.owner).await?;
-    Json::of(&resolve::suggestions(&owned, &asked.q, asked.limit).await?)
-}
-
-async fn match_body<S: Source>(
-    State(shared): State<Arc<Shared<S>>>,
-    Extension(caller): Extension<Caller>,
-    asked: Asked<MatchOptions>,
-    body: Result<Bytes, BytesRejection>,
-) -> Answer {
-    let Query(asked) = asked?;
-    let body = body?;
-    let owned = Owned::by(&*shared.source, caller.owner).await?;
-    Json::of(&matched::match_body(&owned, &body, &asked).await?)
-}
-
-async fn answers<S: Source>(
-    State(shared): State<Arc<Shared<S>>>,
-    Extension(caller): Extension<Caller>,
-    asked: Asked<Named>,
-) -> Answer {
-    let Query(asked) = asked?;
-    let owned = Owned::by(&*shared.source, caller.owner).await?;
-    Json::of(&matched::answers(&owned, &asked.reference).await?)
 }
 
 impl IntoResponse for Problem {

@@ -18,4 +18,4 @@ pub mod source;
 pub use access::Access;
 pub use api::Api;
 pub use problem::Problem;
-pub use source::{Owned, Source};
+pub use source::{Owned, Source, Whose};

@@ -1,6 +1,7 @@
 //! What a caller is told when there is no answer: what happened, and what to do.
 
 use http::StatusCode;
+use ropewalk_engine::link::LinkError;
 use ropewalk_engine::matching::UnreadableMessages;
 use ropewalk_engine::view::ViewError;
 use ropewalk_store::StoreError;
@@ -130,6 +131,12 @@ impl Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
+        Problem::internal(&error)
+    }
+}
+
+impl From<LinkError> for Problem {
+    fn from(error: LinkError) -> Self {
         Problem::internal(&error)
     }
 }

@@ -4,8 +4,9 @@ use std::future::Future;
 use std::sync::Arc;
 
 use ropewalk_engine::view::View;
-use ropewalk_store::Store;
 use ropewalk_store::facts::OwnerId;
+use ropewalk_store::{Micros, Store};
+use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::problem::Problem;
 
@@ -15,6 +16,62 @@ pub trait Source: Send + Sync + 'static {
 
     /// `None` where nothing was ever recorded.
     fn open(&self) -> impl Future<Output = Result<Option<Arc<Self::Store>>, Problem>> + Send;
+
+    /// The same as it stood at a time, with what the owner had linked by then.
+    fn at_time(
+        &self,
+        store: &Self::Store,
+        owner: OwnerId,
+        name: &str,
+        at: Micros,
+    ) -> impl Future<Output = Result<Arc<Self::Store>, Problem>> + Send;
+}
+
+/// Linking again what was known at a time keeps all links of an owner in memory, so it is done for one caller after the other.
+static LINKING_AGAIN: Semaphore = Semaphore::const_new(1);
+
+/// Whose data is asked for, and where.
+#[derive(Debug)]
+pub struct Whose<S> {
+    source: Arc<S>,
+    name: Arc<str>,
+}
+
+impl<S: Source> Whose<S> {
+    pub fn new(source: Arc<S>, name: Arc<str>) -> Self {
+        Whose { source, name }
+    }
+
+    pub async fn now(&self) -> Result<Owned<S::Store>, Problem> {
+        self.at(None).await
+    }
+
+    /// What was known at a time; what is known now where none is said.
+    pub async fn at(&self, time: Option<Micros>) -> Result<Owned<S::Store>, Problem> {
+        let nothing = Owned {
+            name: Arc::clone(&self.name),
+            found: None,
+            _turn: None,
+        };
+        let Some(store) = self.source.open().await? else {
+            return Ok(nothing);
+        };
+        let Some(owner) = store.find_owner(&self.name).await? else {
+            return Ok(nothing);
+        };
+        let Some(time) = time else {
+            let found = Some((store, owner));
+            return Ok(Owned { found, ..nothing });
+        };
+        // The semaphore is never closed.
+        let turn = LINKING_AGAIN.acquire().await.ok();
+        let then = self.source.at_time(&store, owner, &self.name, time).await?;
+        Ok(Owned {
+            found: Some((then, owner)),
+            _turn: turn,
+            ..nothing
+        })
+    }
 }
 
 /// What one owner has. Who has nothing gets the same answers as who does not exist.
@@ -22,18 +79,10 @@ pub trait Source: Send + Sync + 'static {
 pub struct Owned<S> {
     name: Arc<str>,
     found: Option<(Arc<S>, OwnerId)>,
+    _turn: Option<SemaphorePermit<'static>>,
 }
 
 impl<S: Store> Owned<S> {
-    pub async fn by(source: &impl Source<Store = S>, name: Arc<str>) -> Result<Self, Problem> {
-        let Some(store) = source.open().await? else {
-            return Ok(Owned { name, found: None });
-        };
-        let owner = store.find_owner(&name).await?;
-        let found = owner.map(|owner| (store, owner));
-        Ok(Owned { name, found })
-    }
-
     /// `None` for an owner without any data.
     pub fn view(&self) -> Option<View<'_, S>> {
         let (store, owner) = self.found.as_ref()?;

@@ -3,7 +3,8 @@
 //! Exchanges: [`captures`] (recorded and hand-made), [`conversation`] (generated), [`turns`] (finished, to measure with),
 //! [`traffic`] (generated, of many conversations at once, with the truth about who belongs to whom); what conversations and
 //! turns say comes from [`source_text`].
-//! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`conformance`] (what every store must do).
+//! Stores: [`part_store`] (parts only), [`memory_store`] (everything, strictly), [`watched_store`] (another one that is looked
+//! over its shoulder), [`conformance`] (what every store must do).
 //! [`postgres`] starts a database server of the tests' own; [`upstream`] is a provider that does what a test says,
 //! [`collector`] somebody who is sent telemetry.
 
@@ -18,4 +19,5 @@ pub mod source_text;
 pub mod traffic;
 pub mod turns;
 pub mod upstream;
+pub mod watched_store;
 mod word_search;

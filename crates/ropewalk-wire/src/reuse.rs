@@ -73,7 +73,7 @@ impl<'c> Essence<'c> {
         hasher.finalize().into()
     }
 
-    /// All of it, to be compared when the bodies are gone.
+    /// All of it, to be compared when the bodies are gone. [`Self::hash`] is their SHA-256.
     pub fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = TAG.to_vec();
         self.each_field(|field| {
@@ -81,6 +81,16 @@ impl<'c> Essence<'c> {
             bytes.extend_from_slice(field);
         });
         bytes
+    }
+
+    /// Whether these are its bytes.
+    pub fn is(&self, bytes: &[u8]) -> bool {
+        let mut rest = bytes.strip_prefix(TAG);
+        self.each_field(|field| {
+            let length = (field.len() as u64).to_le_bytes();
+            rest = rest.and_then(|rest| rest.strip_prefix(&length)?.strip_prefix(field));
+        });
+        rest.is_some_and(<[u8]>::is_empty)
     }
 
     fn each_field(&self, mut field: impl FnMut(&[u8])) {

@@ -1,7 +1,9 @@
 //! The store that was asked for: a folder with SQLite, or a PostgreSQL server.
 
+use std::sync::Arc;
+
 use ropewalk_core::hash::NodeHash;
-use ropewalk_engine::link::Overlay;
+use ropewalk_engine::link::{LinkError, Linker, Overlay, Settings};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
@@ -14,21 +16,35 @@ use ropewalk_store::{HashPrefix, Postgres, Sqlite, Store};
 
 #[derive(Debug)]
 pub(crate) enum AnyStore {
-    Sqlite(Box<Sqlite>),
-    Postgres(Box<Postgres>),
+    Sqlite(Arc<Sqlite>),
+    Postgres(Arc<Postgres>),
     /// As it stood at some time.
-    SqliteThen(Box<Overlay<Box<Sqlite>>>),
-    PostgresThen(Box<Overlay<Box<Postgres>>>),
+    SqliteThen(Arc<Overlay<Arc<Sqlite>>>),
+    PostgresThen(Arc<Overlay<Arc<Postgres>>>),
 }
 
 impl AnyStore {
     /// The same as it stood at a time; nothing is linked in it yet.
-    pub(crate) fn at_time(self, at: Micros) -> Self {
+    pub(crate) fn at_time(&self, at: Micros) -> Self {
         match self {
-            AnyStore::Sqlite(store) => AnyStore::SqliteThen(Box::new(Overlay::new(store, at))),
-            AnyStore::Postgres(store) => AnyStore::PostgresThen(Box::new(Overlay::new(store, at))),
-            then @ (AnyStore::SqliteThen(_) | AnyStore::PostgresThen(_)) => then,
+            AnyStore::Sqlite(store) => AnyStore::SqliteThen(Arc::new(Overlay::new(Arc::clone(store), at))),
+            AnyStore::Postgres(store) => AnyStore::PostgresThen(Arc::new(Overlay::new(Arc::clone(store), at))),
+            AnyStore::SqliteThen(then) => AnyStore::SqliteThen(Arc::clone(then)),
+            AnyStore::PostgresThen(then) => AnyStore::PostgresThen(Arc::clone(then)),
         }
+    }
+
+    /// As it stood at a time, with one owner's links.
+    pub(crate) async fn linked_at(
+        &self,
+        owner: OwnerId,
+        name: &str,
+        at: Micros,
+        settings: Settings,
+    ) -> std::result::Result<Self, LinkError> {
+        let then = self.at_time(at);
+        Linker::new(&then, owner, name, settings).catch_up().await?;
+        Ok(then)
     }
 }
 

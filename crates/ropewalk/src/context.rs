@@ -1,5 +1,7 @@
 //! What every verb that uses the store needs: where it is, and whose data is meant.
 
+use std::sync::Arc;
+
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::Recorders;
 use ropewalk_engine::link::Linker;
@@ -33,13 +35,13 @@ impl Context {
     pub(crate) async fn read_now(&self) -> Result<Option<AnyStore>, Failure> {
         match &self.config.place {
             Place::Folder(folder) if !folder.join(sqlite::FILE_NAME).exists() => Ok(None),
-            Place::Folder(folder) => Ok(Some(AnyStore::Sqlite(Box::new(Sqlite::open_read_only(folder)?)))),
+            Place::Folder(folder) => Ok(Some(AnyStore::Sqlite(Arc::new(Sqlite::open_read_only(folder)?)))),
             Place::Postgres(url) => {
                 let options = postgres::Options {
                     read_only: true,
                     ..postgres::Options::default()
                 };
-                Ok(Some(AnyStore::Postgres(Box::new(
+                Ok(Some(AnyStore::Postgres(Arc::new(
                     Postgres::connect(url, options).await?,
                 ))))
             }
@@ -130,11 +132,11 @@ pub(crate) async fn open_to_write(place: &Place) -> Result<AnyStore, StoreError>
                 ..sqlite::Options::default()
             };
             let store = Sqlite::open(folder, &options)?;
-            Ok(AnyStore::Sqlite(Box::new(store)))
+            Ok(AnyStore::Sqlite(Arc::new(store)))
         }
         Place::Postgres(url) => {
             let store = Postgres::connect(url, postgres::Options::default()).await?;
-            Ok(AnyStore::Postgres(Box::new(store)))
+            Ok(AnyStore::Postgres(Arc::new(store)))
         }
     }
 }

@@ -233,7 +233,19 @@ where
     }
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
-        self.base.body(owner, exchange, half).await
+        // A rebuild reads all of them, and hides none.
+        let mut is_known = self.as_of == Micros::MAX;
+        if !is_known {
+            let selection = Selection::Numbers(vec![exchange]);
+            let rows = self.base.exchanges(owner, selection, self.as_of).await?;
+            is_known = rows
+                .iter()
+                .any(|row| half != Half::Response || row.response_sha256.is_some());
+        }
+        match is_known {
+            true => self.base.body(owner, exchange, half).await,
+            false => Ok(None),
+        }
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {

@@ -27,15 +27,17 @@ pub struct Reusable {
     pub body: Bytes,
 }
 
-/// The newest complete answer to a call of which the model saw the same, byte for byte.
+/// The newest complete answer to a call of which the model saw the same, byte for byte: `essence` is the bytes of its
+/// [`Essence`], and `hash` theirs.
 pub async fn find<S: Store>(
     store: &S,
     owner: OwnerId,
-    essence: &Essence<'_>,
+    hash: [u8; 32],
+    essence: &[u8],
     as_of: Micros,
 ) -> Result<Option<Reusable>, StoreError> {
     let questions = Questions {
-        keys: vec![Asked::of(key_of(essence))],
+        keys: vec![Asked::of(key_of(hash))],
         limit: CANDIDATES_MAX,
         ..Questions::default()
     };
@@ -56,7 +58,7 @@ pub async fn find<S: Store>(
 async fn confirm<S: Store>(
     store: &S,
     owner: OwnerId,
-    essence: &Essence<'_>,
+    essence: &[u8],
     row: ExchangeRow,
 ) -> Result<Option<Reusable>, StoreError> {
     let detail = Kept::of(&row);
@@ -71,7 +73,7 @@ async fn confirm<S: Store>(
     };
     let headers = detail.request_headers.iter();
     let known = Essence::of(&read, &route, headers.map(|(name, value)| (&**name, &**value)));
-    if known.as_ref() != Some(essence) {
+    if !known.is_some_and(|known| known.is(essence)) {
         return Ok(None);
     }
     let Some(body) = store.body(owner, row.number, Half::Response).await? else {

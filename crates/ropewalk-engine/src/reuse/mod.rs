@@ -97,12 +97,12 @@ pub(crate) fn key(raw: &RawExchange, route: &Route<'_>, read: &RequestBody) -> O
     }
     let headers = raw.request_headers.iter();
     let essence = Essence::of(read, route, headers.map(|(name, value)| (&**name, &**value)))?;
-    Some(key_of(&essence))
+    Some(key_of(essence.hash()))
 }
 
-fn key_of(essence: &Essence<'_>) -> Key {
+fn key_of(hash: [u8; 32]) -> Key {
     // Short: the bytes are compared before it is believed.
-    Key::short(KeyKind::Reuse, essence.hash())
+    Key::short(KeyKind::Reuse, hash)
 }
 
 /// How an exchange stands to reuse; `None` where nobody asked for any.

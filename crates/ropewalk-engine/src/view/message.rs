@@ -26,8 +26,10 @@ use crate::view::exchange::UsageView;
 use crate::view::{Result, View, derived_uuid, usd, utc, uuid_text};
 
 mod content;
+mod ids;
 
 pub use content::{block_json, text_of};
+pub use ids::MessageIds;
 
 #[derive(Debug, Clone, Serialize)]
 pub struct MessageView {
@@ -368,6 +370,10 @@ fn message_view(placed: &Placed, step: Option<&Step>) -> MessageView {
     }
 }
 
+fn message_uuid(conversation: &str, place: &str) -> String {
+    derived_uuid(&["v1:message", conversation, place])
+}
+
 /// Gives the messages of a path their names and numbers.
 fn number(messages: &mut [MessageView], conversation: &str) {
     let mut parent: Option<String> = None;
@@ -375,7 +381,7 @@ fn number(messages: &mut [MessageView], conversation: &str) {
     for (place, message) in messages.iter_mut().enumerate() {
         let place = place.to_string();
         let node = message.node.map(|node| node.to_string());
-        message.uuid = derived_uuid(&["v1:message", conversation, node.as_deref().unwrap_or(&place)]);
+        message.uuid = message_uuid(conversation, node.as_deref().unwrap_or(&place));
         message.conversation_id = Some(conversation.to_owned());
         message.parent_uuid = parent.replace(message.uuid.clone());
         if matches!(message.kind, "user" | "assistant") {

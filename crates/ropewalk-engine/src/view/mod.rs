@@ -45,7 +45,7 @@ pub use directory::Directory;
 pub use exchange::ExchangeView;
 pub use explain::Explanation;
 pub(crate) use line::recorded;
-pub use message::MessageView;
+pub use message::{MessageIds, MessageView};
 pub use named::{Quotation, Resolution, Suggestion};
 pub use reference::Target;
 pub use resolved::{QuotedMessage, ResolvedView};

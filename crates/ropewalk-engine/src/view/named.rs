@@ -161,7 +161,7 @@ impl<S: Store> View<'_, S> {
             return Ok(Resolution::Unknown);
         };
         let id = message.exchange_id.clone().unwrap_or_default();
-        let row = match self.by_exchange_id(&id).await? {
+        let row = match self.find_exchange(&id).await? {
             Some(row) => row,
             None => return Ok(Resolution::Unknown),
         };

@@ -31,7 +31,7 @@ impl<S: Store> View<'_, S> {
     pub async fn resolve(&self, reference: &str) -> Result<Target> {
         let (name, back) = split_back(reference);
         // An id may look like anything, so the whole text is tried as one first.
-        if let Some(row) = self.by_exchange_id(reference).await? {
+        if let Some(row) = self.find_exchange(reference).await? {
             return Ok(Target::Exchange(Box::new(row)));
         }
         let target = self.resolve_name(name, reference).await?;
@@ -51,7 +51,7 @@ impl<S: Store> View<'_, S> {
     }
 
     async fn resolve_name(&self, name: &str, reference: &str) -> Result<Target> {
-        if let Some(row) = self.by_exchange_id(name).await? {
+        if let Some(row) = self.find_exchange(name).await? {
             return Ok(Target::Exchange(Box::new(row)));
         }
         if let Some(id) = uuid_of(name) {
@@ -97,7 +97,8 @@ impl<S: Store> View<'_, S> {
         Ok(rows.into_iter().next().map(Target::Conversation))
     }
 
-    pub(super) async fn by_exchange_id(&self, id: &str) -> Result<Option<ExchangeRow>> {
+    /// The exchange of that id.
+    pub async fn find_exchange(&self, id: &str) -> Result<Option<ExchangeRow>> {
         let selection = Selection::Ids(vec![id.to_owned()]);
         let rows = self.store.exchanges(self.owner, selection, Micros::MAX).await?;
         Ok(rows.into_iter().next())

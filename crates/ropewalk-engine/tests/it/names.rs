@@ -6,11 +6,12 @@ use ropewalk_core::friendly;
 use ropewalk_core::model::Provider;
 use ropewalk_engine::names::NamesOfLine;
 use ropewalk_engine::references::{Bounds, Injected};
-use ropewalk_engine::view::{MessageView, Resolution, Target, View};
+use ropewalk_engine::view::{MessageView, Resolution, Target, View, uuid_text};
 use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::names::{NameChanges, NameRow, Names, NewName};
 use ropewalk_store::store::{Half, Selection};
 use ropewalk_store::{Micros, Sqlite, Store, sqlite};
+use ropewalk_testkit::watched_store::Watched;
 use serde_json::{Value, json};
 
 use crate::said::{Said, answer, call, result, said, user};
@@ -403,6 +404,64 @@ async fn another_owners_reference_and_a_guessed_one_are_the_same_nothing() {
             bob.find_message(&reference.parse().unwrap(), &reference).await.unwrap(),
             Resolution::Unknown
         ));
+    }
+}
+
+/// What takes the same time has to do the same: no look-up is left out, added or skipped for what another has.
+#[tokio::test]
+async fn another_owners_name_is_looked_up_as_one_that_nobody_has() {
+    let store = Watched::new(store());
+    record(&store, "ann", &react()).await;
+    record(
+        &store,
+        "bob",
+        &[said("bob1", 0.0, &[user("Bob is here")]).answered(&answer("hello bob"))],
+    )
+    .await;
+    let (ann, bob) = (view(&store, "ann").await, view(&store, "bob").await);
+    let id = named(&ann).await[0].0.clone();
+    let of_message = messages(&ann, &id).await[0].reference.clone().unwrap();
+    let row = ann.resolve_exchange("r1").await.unwrap();
+    let conversation = ann.conversations_before(None, 1).await.unwrap().remove(0);
+    let node = hex::encode(row.input_node.0);
+    // Ann's names, each beside one of the same shape that nobody has.
+    let pairs = [
+        (id.clone(), "nobody_knows_aaaa".to_owned()),
+        (of_message, "@conversation_nobody_knows_aaaa_message_bcdefg".to_owned()),
+        (format!("@conv_{id}_msg_1"), "@conv_nobody_knows_aaaa_msg_1".to_owned()),
+        (
+            format!("@conv_{id}_msg_123456"),
+            "@conv_nobody_knows_aaaa_msg_123456".to_owned(),
+        ),
+        ("r1".to_owned(), "n1".to_owned()),
+        (
+            uuid_text(&conversation.id),
+            "00000000-0000-8000-8000-000000000000".to_owned(),
+        ),
+        (node[..8].to_owned(), "00000000".to_owned()),
+        (node, "0".repeat(64)),
+    ];
+    for (anns, nobodys) in pairs {
+        assert!(ann.resolve(&anns).await.is_ok() || anns.ends_with("123456"), "{anns}");
+        let mut looked_up = Vec::new();
+        for name in [&anns, &nobodys] {
+            store.take_calls();
+            assert!(bob.resolve(name).await.is_err(), "{name}");
+            if let Ok(reference) = name.parse() {
+                assert!(!bob.resolved(&reference, name).await.unwrap().resolved, "{name}");
+                let asked = json!([user(&format!("see {name} there"))]);
+                assert_eq!(inject(&bob, &asked).await.1.resolved, 0, "{name}");
+            }
+            // Of which kind each call is, and how many things it asks for; not for which name.
+            let calls = store.take_calls();
+            let shapes = calls.iter().map(|call| {
+                let shape = call.split_once('[').map_or(&**call, |(call, _)| call);
+                (shape.to_owned(), call.matches(',').count())
+            });
+            looked_up.push(shapes.collect::<Vec<_>>());
+        }
+        assert_eq!(looked_up[0], looked_up[1], "{anns} and {nobodys}");
+        assert!(!looked_up[0].is_empty());
     }
 }
 

@@ -39,7 +39,9 @@ async fn found(store: &Sqlite, owner: &str, request: &str, as_of: Micros) -> Opt
     let provider = route.endpoint.provider().unwrap();
     let read = read_request(provider, &Bytes::copy_from_slice(request.as_bytes()), None).unwrap();
     let essence = Essence::of(&read, &route, []).unwrap();
-    find(store, owner, &essence, as_of).await.unwrap()
+    find(store, owner, essence.hash(), &essence.to_bytes(), as_of)
+        .await
+        .unwrap()
 }
 
 #[tokio::test]

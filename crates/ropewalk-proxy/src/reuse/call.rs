@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use http::{HeaderMap, header};
+use ropewalk_core::hash::sha256;
 use ropewalk_core::model::Provider;
 use ropewalk_engine::decode::{DecodeLimits, decode};
 use ropewalk_engine::reuse::{Reusable, find};
 use ropewalk_store::{Store, StoreError};
 use ropewalk_wire::provider::{Endpoint, Upstream, route};
+use ropewalk_wire::read_request;
 use ropewalk_wire::replay::{Framing, Reframed, reframe};
 use ropewalk_wire::reuse::{Essence, is_volatile, temperature};
-use ropewalk_wire::{RequestBody, read_request};
 
 use super::NOW;
 use super::counters::Outcome;
@@ -18,14 +19,11 @@ use super::flights::CallName;
 use super::rules::{Rule, Subject, Wish, project};
 use crate::forward::{FlightAnswer, WholeRequest};
 
-/// All of it that is needed to look it up. Its bodies are large: who waits for somebody else's call keeps [`Reader`] only.
+/// All of it that is needed to look it up. Its name is large: who waits for somebody else's call keeps [`Reader`] only.
 pub(super) struct Call {
     pub(super) wish: Wish,
     pub(super) name: CallName,
     pub(super) reader: Reader,
-    read: RequestBody,
-    target: String,
-    headers: HeaderMap,
 }
 
 /// How the client wants to read an answer.
@@ -61,9 +59,10 @@ impl Call {
             return Err(Outcome::Volatile);
         }
         let essence = Essence::of(&read, &route, pairs(&asked.headers)).ok_or(Outcome::Unfit)?;
+        let essence: Arc<[u8]> = essence.to_bytes().into();
         let name = CallName {
-            key: (Arc::clone(&asked.owner), essence.hash()),
-            essence: essence.to_bytes().into(),
+            key: (Arc::clone(&asked.owner), sha256(&essence)),
+            essence,
         };
         Ok(Some(Call {
             wish,
@@ -72,9 +71,6 @@ impl Call {
                 provider,
                 framing: Framing::asked(&route.endpoint, &read.request),
             },
-            read,
-            target: target.clone(),
-            headers: asked.headers.clone(),
         }))
     }
 
@@ -83,11 +79,8 @@ impl Call {
         let Some(owner) = store.find_owner(owner).await? else {
             return Ok(None);
         };
-        let route = route(&self.target);
-        match Essence::of(&self.read, &route, pairs(&self.headers)) {
-            Some(essence) => find(store, owner, &essence, NOW).await,
-            None => Ok(None),
-        }
+        let (_, hash) = self.name.key;
+        find(store, owner, hash, &self.name.essence, NOW).await
     }
 }
 

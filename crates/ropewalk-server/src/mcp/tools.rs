@@ -2,7 +2,6 @@
 
 use rmcp::model::{JsonObject, Tool, ToolAnnotations};
 use rmcp::schemars::JsonSchema;
-use ropewalk_store::Store;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -13,8 +12,9 @@ use crate::read::matched::{MatchRequest, match_request};
 use crate::read::messages::{ReadMessages, read_messages};
 use crate::read::resolve::{ResolveReferences, resolve_references};
 use crate::read::search::{Search, search};
+use crate::read::time;
 use crate::read::tree::{ConversationTree, conversation_tree};
-use crate::source::Owned;
+use crate::source::{Source, Whose};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ToolName {
@@ -113,14 +113,35 @@ pub(super) fn all() -> Vec<Tool> {
 }
 
 /// The answer as JSON.
-pub(super) async fn call<S: Store>(owned: &Owned<S>, tool: ToolName, arguments: JsonObject) -> Result<String, Problem> {
+pub(super) async fn call<S: Source>(
+    whose: &Whose<S>,
+    tool: ToolName,
+    arguments: JsonObject,
+) -> Result<String, Problem> {
+    let at = async |as_of: &Option<String>| whose.at(time(as_of.as_deref())?).await;
     Ok(match tool {
-        ToolName::Search => to_json(&search(owned, &read(arguments)?).await?),
-        ToolName::ListConversations => to_json(&conversations(owned, &read(arguments)?).await?),
-        ToolName::ReadMessages => to_json(&read_messages(owned, &read(arguments)?).await?),
-        ToolName::ResolveReferences => to_json(&resolve_references(owned, &read(arguments)?).await?),
-        ToolName::ConversationTree => to_json(&conversation_tree(owned, &read(arguments)?).await?),
-        ToolName::Match => to_json(&match_request(owned, &read(arguments)?).await?),
+        ToolName::Search => {
+            let asked: Search = read(arguments)?;
+            to_json(&search(&at(&asked.as_of).await?, &asked).await?)
+        }
+        ToolName::ListConversations => {
+            let asked: ListConversations = read(arguments)?;
+            to_json(&conversations(&at(&asked.as_of).await?, &asked).await?)
+        }
+        ToolName::ReadMessages => {
+            let asked: ReadMessages = read(arguments)?;
+            to_json(&read_messages(&at(&asked.as_of).await?, &asked).await?)
+        }
+        ToolName::ResolveReferences => {
+            let asked: ResolveReferences = read(arguments)?;
+            to_json(&resolve_references(&at(&asked.as_of).await?, &asked).await?)
+        }
+        ToolName::ConversationTree => {
+            let asked: ConversationTree = read(arguments)?;
+            to_json(&conversation_tree(&at(&asked.as_of).await?, &asked).await?)
+        }
+        // Looks things up by time, without links.
+        ToolName::Match => to_json(&match_request(&whose.now().await?, &read(arguments)?).await?),
     })
 }
 

@@ -30,6 +30,9 @@ pub struct ListConversations {
     /// `next_cursor` of the page before.
     #[serde(default)]
     pub cursor: Option<String>,
+    /// Only what was known then, as in 2026-03-01T10:00:00Z.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 #[derive(Debug, Default, Serialize)]

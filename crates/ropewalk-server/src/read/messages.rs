@@ -41,6 +41,9 @@ pub struct ReadMessages {
     /// `next_cursor` or `previous_cursor` of another page.
     #[serde(default)]
     pub cursor: Option<String>,
+    /// Only what was known then, as in 2026-03-01T10:00:00Z.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -99,9 +102,9 @@ pub async fn read_messages<S: Store>(owned: &Owned<S>, asked: &ReadMessages) -> 
     })
 }
 
-type Named = (Option<ropewalk_store::facts::ExchangeNumber>, Vec<MessageView>);
+pub(super) type Named = (Option<ropewalk_store::facts::ExchangeNumber>, Vec<MessageView>);
 
-async fn named<S: Store>(view: &View<'_, S>, name: &str) -> Result<Named, Problem> {
+pub(super) async fn named<S: Store>(view: &View<'_, S>, name: &str) -> Result<Named, Problem> {
     Ok(match view.resolve(name).await? {
         Target::Conversation(row) => (Some(row.root), view.messages(row.root).await?),
         Target::Exchange(row) => {

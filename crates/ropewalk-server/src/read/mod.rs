@@ -1,18 +1,22 @@
 //! What may be asked, each with its arguments and its answer.
 //!
-//! [`search`] finds words, [`conversations`] lists, [`messages`] reads, [`tree`] shows who branched off and who started whom,
-//! [`resolve`] follows references, [`matched`] finds what was said and answered before. The engine's views do the work; here it is
+//! [`search`] finds words, [`conversations`], [`exchanges`] and [`agents`] list, [`messages`] reads for agents and [`whole`] for
+//! programs, [`tree`] shows who branched off and who started whom, [`resolve`] follows references, [`matched`] finds what was said and
+//! answered before. The engine's views do the work; here it is
 //! bounded and cut into pages.
 //!
 //! A cursor is a text that only means something here. It names what the page before it ended with, never a place in the store;
 //! only a search, whose order is that of the best match, counts.
 
+pub mod agents;
 pub mod conversations;
+pub mod exchanges;
 pub mod matched;
 pub mod messages;
 pub mod resolve;
 pub mod search;
 pub mod tree;
+pub mod whole;
 
 use jiff::Timestamp;
 use ropewalk_store::Micros;
@@ -24,7 +28,7 @@ fn bounded(asked: Option<usize>, usual: usize, most: usize) -> usize {
     asked.unwrap_or(usual).clamp(1, most)
 }
 
-fn time(text: Option<&str>) -> Result<Option<Micros>, Problem> {
+pub(crate) fn time(text: Option<&str>) -> Result<Option<Micros>, Problem> {
     let Some(text) = text else { return Ok(None) };
     let time: Timestamp = text
         .parse()

@@ -26,6 +26,9 @@ pub struct ResolveReferences {
     /// As they are written, as in @conversation_react_optimization_83p6_message_m1hn4w or @conv_react_optimization_83p6_msg_5.
     /// 10 at most.
     pub references: Vec<String>,
+    /// Only what was known then, as in 2026-03-01T10:00:00Z.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 #[derive(Debug, Serialize)]

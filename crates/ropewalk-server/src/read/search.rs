@@ -42,6 +42,9 @@ pub struct Search {
     /// `next_cursor` of the page before.
     #[serde(default)]
     pub cursor: Option<String>,
+    /// Only what was known then, as in 2026-03-01T10:00:00Z.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]

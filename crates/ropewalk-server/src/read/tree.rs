@@ -27,6 +27,9 @@ pub struct ConversationTree {
     /// `next_cursor` of the page before.
     #[serde(default)]
     pub cursor: Option<String>,
+    /// Only what was known then, as in 2026-03-01T10:00:00Z.
+    #[serde(default)]
+    pub as_of: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -97,7 +100,7 @@ pub async fn conversation_tree<S: Store>(owned: &Owned<S>, asked: &ConversationT
     })
 }
 
-async fn root_of<S: Store>(view: &View<'_, S>, name: &str) -> Result<ExchangeNumber, Problem> {
+pub(super) async fn root_of<S: Store>(view: &View<'_, S>, name: &str) -> Result<ExchangeNumber, Problem> {
     Ok(match view.resolve(name).await? {
         Target::Conversation(row) => row.root,
         Target::Message(message) => message.conversation,

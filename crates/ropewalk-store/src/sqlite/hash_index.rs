@@ -11,7 +11,7 @@
 use std::collections::BTreeSet;
 
 use ropewalk_core::leb128;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
 use crate::facts::OwnerId;
 use crate::hash_prefix::HashPrefix;
@@ -27,6 +27,9 @@ const FRESH_SHARE: usize = 16;
 const FRESH_MIN: usize = 512;
 const FRESH_MAX: usize = 512 * 1024;
 
+/// Entries that a reader keeps of what another process writes, before it forgets those that are in the table by now.
+const READ_MAX: usize = 2 * FRESH_MAX;
+
 /// The sweep moves this many entries for every four that come in, so that it always gets round.
 const SWEEP_QUARTERS: usize = 5;
 
@@ -39,29 +42,55 @@ pub(super) struct Fresh {
     /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
     packs: Option<SharedPacks>,
     ends: Option<PopularEnds>,
+    /// The last row of the log that was read. Numbers begin anew when a log was dropped, so its bytes count as well.
+    read_to: LogRow,
 }
+
+/// A row of the log: its number, and the entries in it.
+type LogRow = (i64, Vec<u8>);
 
 impl Fresh {
     /// Reads the log that the last run left.
     pub(super) fn load(connection: &Connection) -> Result<Self> {
+        let mut fresh = Fresh::default();
+        fresh.read_log(connection)?;
+        Ok(fresh)
+    }
+
+    /// Whether somebody else has written to the log since it was read.
+    pub(super) fn is_behind(&self, connection: &Connection) -> Result<bool> {
+        let select = "SELECT number, entries FROM hash_log ORDER BY number DESC LIMIT 1";
+        Ok(log_row(connection, select, &[])?.unwrap_or_default() != self.read_to)
+    }
+
+    /// Reads what was written to the log since; all of it where what was read is no longer there.
+    pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<()> {
+        let select = "SELECT number, entries FROM hash_log WHERE number = ?1";
+        let is_there = log_row(connection, select, &[&self.read_to.0])?.as_ref() == Some(&self.read_to);
+        if !is_there || self.entries.len() > READ_MAX {
+            // What is not in the log any more is in the table.
+            *self = Fresh::default();
+        }
+        self.read_log(connection)?;
+        // What was kept of packs and ends is not what it was either.
+        *self = std::mem::take(self).keeping_packs();
+        Ok(())
+    }
+
+    fn read_log(&mut self, connection: &Connection) -> Result<()> {
         let mut statement = connection
-            .prepare("SELECT entries FROM hash_log ORDER BY number")
+            .prepare("SELECT number, entries FROM hash_log WHERE number > ?1 ORDER BY number")
             .map_err(problem)?;
-        let mut rows = statement.query([]).map_err(problem)?;
-        let mut entries = BTreeSet::new();
+        let mut rows = statement.query([self.read_to.0]).map_err(problem)?;
         while let Some(row) = rows.next().map_err(problem)? {
-            let bytes: Vec<u8> = row.get(0).map_err(problem)?;
-            let mut rest = &bytes[..];
+            self.read_to = (row.get(0).map_err(problem)?, row.get(1).map_err(problem)?);
+            let mut rest = &self.read_to.1[..];
             while !rest.is_empty() {
                 let half = || StoreError::Damaged("the hash log has half an entry".to_owned());
-                entries.insert(read_entry(&mut rest).ok_or_else(half)?);
+                self.entries.insert(read_entry(&mut rest).ok_or_else(half)?);
             }
         }
-        Ok(Fresh {
-            entries,
-            packs: None,
-            ends: None,
-        })
+        Ok(())
     }
 
     /// For a store whose readers see only what is committed.
@@ -227,6 +256,12 @@ fn about_in_table(connection: &Connection) -> Result<usize> {
     let numbered = "SELECT coalesce(sum(last_part + last_node + 14 * last_exchange), 0) FROM owner";
     let count: i64 = connection.query_row(numbered, [], |row| row.get(0)).map_err(problem)?;
     Ok(usize::try_from(count).unwrap_or(usize::MAX))
+}
+
+fn log_row(connection: &Connection, select: &str, values: &[&dyn ToSql]) -> Result<Option<LogRow>> {
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let row = statement.query_row(values, |row| Ok((row.get(0)?, row.get(1)?)));
+    row.optional().map_err(problem)
 }
 
 fn newest_log(connection: &Connection) -> Result<i64> {

@@ -126,7 +126,7 @@ impl Sqlite {
         Ok(store)
     }
 
-    /// Opens the store of a data folder beside whoever writes it. Hashes that are recorded from now on are not found.
+    /// Opens the store of a data folder beside whoever writes it.
     pub fn open_read_only(folder: &Path) -> Result<Self> {
         let readers = Readers::new(folder.join(FILE_NAME));
         let connection = readers.take()?;
@@ -195,8 +195,12 @@ impl Sqlite {
                 .run(move |session| with_fresh(session.connection()))
                 .await;
         };
+        let written_elsewhere = self.writer.is_none().then(|| Arc::clone(&self.fresh));
         let task = tokio::task::spawn_blocking(move || {
             let connection = readers.take()?;
+            if let Some(fresh) = written_elsewhere {
+                catch_up(&connection, &fresh)?;
+            }
             // One look at the store for all statements: it is the same throughout, and is locked once.
             let snapshot = connection.unchecked_transaction().map_err(problem)?;
             let outcome = with_fresh(&snapshot);
@@ -206,6 +210,20 @@ impl Sqlite {
         });
         task.await.map_err(|_| StoreError::Stopped)?
     }
+}
+
+/// Learns of what another process has recorded. Before a look at the store begins: whoever looks then sees at least as much of
+/// the table as was taken out of memory here.
+fn catch_up(connection: &Connection, fresh: &RwLock<Fresh>) -> Result<()> {
+    let known = fresh.read().unwrap_or_else(PoisonError::into_inner);
+    if !known.is_behind(connection)? {
+        return Ok(());
+    }
+    drop(known);
+    fresh
+        .write()
+        .unwrap_or_else(PoisonError::into_inner)
+        .catch_up(connection)
 }
 
 impl Readers {

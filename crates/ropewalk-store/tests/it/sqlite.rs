@@ -5,12 +5,13 @@ use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
 use ropewalk_store::derived::Links;
-use ropewalk_store::facts::{Key, KeyKind, Micros, Position};
+use ropewalk_store::facts::{Key, KeyKind, Micros, NewExchange, Position};
 use ropewalk_store::sqlite::{FILE_NAME, Options, Sqlite};
-use ropewalk_store::store::{Asked, Depth, Outcome, Questions, Selection, Store, StoreError};
+use ropewalk_store::store::{Asked, Depth, Half, Outcome, Questions, Selection, Store, StoreError};
 use ropewalk_testkit::turns::Turns;
 
 use crate::links::one_conversation;
+use crate::turn::turn;
 
 fn open(folder: &Path) -> Sqlite {
     Sqlite::open(folder, &Options::default()).unwrap()
@@ -105,6 +106,47 @@ async fn one_process_writes_and_others_read_beside_it() {
     assert!(matches!(reader.record(owner, batch).await, Err(StoreError::ReadOnly)));
     drop(store);
     open(folder.path());
+}
+
+#[tokio::test]
+async fn a_reader_finds_what_is_recorded_after_it_was_opened() {
+    let folder = tempfile::tempdir().unwrap();
+    let batch = |round: i64| -> Vec<NewExchange> {
+        let turn_of = |number: i64| {
+            let said = format!("question {number} about {}", format!("rope {number} ").repeat(100));
+            turn(&format!("e{number}"), number, &[&said], Some("answer"))
+        };
+        (round * 10..(round + 1) * 10).map(turn_of).collect()
+    };
+    let mut store = open(folder.path());
+    let owner = store.owner("o").await.unwrap();
+    store.record(owner, batch(-1)).await.unwrap();
+    let reader = Sqlite::open_read_only(folder.path()).unwrap();
+    let check = async |ids: &[String], what: &str| {
+        let selection = Selection::Ids(ids.to_vec());
+        let rows = reader.exchanges(owner, selection, Micros::MAX).await.unwrap();
+        assert_eq!(rows.len(), ids.len(), "{what}");
+        for row in rows {
+            let body = reader.body(owner, row.number, Half::Request).await.unwrap().unwrap();
+            assert_eq!(ropewalk_core::hash::sha256(&body), row.request_sha256, "{what}");
+        }
+    };
+    let ids = |batch: &[NewExchange]| -> Vec<String> { batch.iter().map(|new| new.id.clone()).collect() };
+    let mut all = Vec::new();
+    // Enough for entries to move into the table and for packs to become one.
+    for round in 0..60 {
+        let batch = batch(round);
+        all.extend(ids(&batch));
+        store.record(owner, batch.clone()).await.unwrap();
+        check(&ids(&batch), &format!("round {round}")).await;
+        if round % 20 == 19 {
+            // A clean end drops the log, and the next one begins with the same numbers.
+            drop(store);
+            store = open(folder.path());
+            check(&ids(&batch), "after a restart").await;
+        }
+    }
+    check(&all, "all of it").await;
 }
 
 #[tokio::test]

@@ -138,7 +138,11 @@ fn bytes_are_equal_where_hashes_are() {
         let route = route("/v1/messages");
         let read = read(Provider::Anthropic, body);
         let essence = Essence::of(&read, &route, []).unwrap();
-        (essence.hash(), essence.to_bytes())
+        let bytes = essence.to_bytes();
+        assert_eq!(essence.hash(), ropewalk_core::hash::sha256(&bytes));
+        assert!(essence.is(&bytes) && !essence.is(&bytes[1..]) && !essence.is(&bytes[..bytes.len() - 1]));
+        assert!(!essence.is(&[&bytes[..], b"x"].concat()));
+        (essence.hash(), bytes)
     };
     let one = essence(r#"{"model":"m","messages":[{"role":"user","content":"ab"},"c"]}"#);
     let same = essence(r#"{"stream":true,"model":"m","messages":[{"role":"user","content":"ab"},"c"]}"#);

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_server::{Problem, Source, mcp};
+use ropewalk_store::{Micros, OwnerId};
 use tokio::sync::OnceCell;
 
 use crate::any_store::AnyStore;
@@ -47,5 +48,16 @@ impl Source for Reading {
         // Somebody may have been faster.
         let store = self.opened.get_or_init(async || Arc::new(store)).await;
         Ok(Some(Arc::clone(store)))
+    }
+
+    async fn at_time(
+        &self,
+        store: &AnyStore,
+        owner: OwnerId,
+        name: &str,
+        at: Micros,
+    ) -> Result<Arc<AnyStore>, Problem> {
+        let linking = self.context.config.linking;
+        Ok(Arc::new(store.linked_at(owner, name, at, linking).await?))
     }
 }

@@ -2,8 +2,10 @@
 
 use std::sync::Arc;
 
+use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
 use ropewalk_server::{Access, Api, Problem, Source};
+use ropewalk_store::{Micros, OwnerId};
 
 use crate::any_store::AnyStore;
 use crate::changes::server::Opened;
@@ -15,14 +17,27 @@ pub(super) type ServedApi = Api<Recorded>;
 
 /// The store while it is open.
 #[derive(Debug)]
-pub(super) struct Recorded(pub(super) Opened);
+pub(super) struct Recorded {
+    pub(super) opened: Opened,
+    pub(super) linking: Settings,
+}
 
 impl Source for Recorded {
     type Store = AnyStore;
 
     async fn open(&self) -> Result<Option<Arc<AnyStore>>, Problem> {
-        let store = self.0.borrow().clone();
+        let store = self.opened.borrow().clone();
         store.map(Some).ok_or_else(Problem::unavailable)
+    }
+
+    async fn at_time(
+        &self,
+        store: &AnyStore,
+        owner: OwnerId,
+        name: &str,
+        at: Micros,
+    ) -> Result<Arc<AnyStore>, Problem> {
+        Ok(Arc::new(store.linked_at(owner, name, at, self.linking).await?))
     }
 }
 

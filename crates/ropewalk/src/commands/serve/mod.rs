@@ -155,7 +155,11 @@ impl Server {
         let references = Arc::new(references);
         let reuse = Arc::new(Reuse::new(store.clone(), config.serving.reuse_rules(), runtime.clone()));
         let access = api::access(config, &settings.owners)?;
-        let api = Arc::new(ServedApi::new(Arc::new(Recorded(store.clone())), access));
+        let recorded = Recorded {
+            opened: store.clone(),
+            linking: config.linking,
+        };
+        let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
         let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
         let sources = Arc::new(Sources::new(
             journal.clone(),
@@ -219,6 +223,7 @@ impl Server {
     pub(crate) async fn stop(self) {
         self.announcement.withdraw();
         drop(self.changes);
+        self.api.close();
         self.forwarding.begin_to_stop();
         for accepting in self.accepting {
             drop(accepting.await);

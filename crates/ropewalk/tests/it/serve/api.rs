@@ -1,6 +1,6 @@
 //! The API and MCP over HTTP: who is let in, and that nobody sees what is another's.
 
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::time::Instant;
 
 use bytes::Bytes;
@@ -34,7 +34,10 @@ async fn two_owners() -> (Upstream, Place) {
     let mut anns = talk();
     let long = format!("\u{202e}{}\u{e0041}end", "xylophone ".repeat(1_000));
     anns.push(turn("long", 60, &["Something hostile, please.", &long]));
-    let bobs = [turn("bobs-1", 0, &["Which colour is the sky?", "Grey."])];
+    let bobs = [
+        turn("bobs-1", 0, &["Which colour is the sky?", "Grey."]),
+        turn("bobs-2", 5, &["Which colour is the sea?", "Green."]),
+    ];
     for (owner, lines) in [("ann", &anns[..]), ("bob", &bobs[..])] {
         let file = place.store.file(&format!("{owner}.jsonl"), &jsonl(lines));
         place.store.ok(&["--owner", owner, "import", file.to_str().unwrap()]);
@@ -63,6 +66,12 @@ impl Caller {
             .send(Request::get(path), &headers, Bytes::new())
             .await
             .unwrap()
+    }
+
+    async fn json(&mut self, path: &str) -> Value {
+        let seen = self.get(path).await;
+        assert_eq!(seen.status, StatusCode::OK, "{path}: {}", seen.text());
+        serde_json::from_slice(&seen.body).unwrap()
     }
 
     /// What may be quoted, asked for until it is as expected.
@@ -106,47 +115,102 @@ impl Caller {
         serde_json::from_str(answer["result"]["content"][0]["text"].as_str().unwrap()).unwrap()
     }
 
-    /// Everything that can be asked about a name, in every way.
+    /// The names of a list that MCP gives.
+    async fn listed(&mut self, method: &str, list: &str, member: &str) -> Vec<String> {
+        let answer: Value = serde_json::from_str(&self.rpc(method, json!({})).await).unwrap();
+        let all = answer["result"][list].as_array().unwrap().iter();
+        all.map(|one| one[member].as_str().unwrap().to_owned()).collect()
+    }
+
+    async fn call(&mut self, tool: &str, arguments: Value) -> String {
+        self.rpc("tools/call", json!({"name": tool, "arguments": arguments}))
+            .await
+    }
+
+    /// Everything that can be asked about a name, in every way: each route, each tool and each kind of resource that there is. Who adds one says
+    /// here how it is asked.
     async fn ask_about(&mut self, name: &str) -> Vec<String> {
         let mut answers = Vec::new();
-        for route in ["resolve?ref", "references?q", "answers?ref"] {
-            let seen = self.get(&format!("/api/v1/{route}={}", name.replace('@', "%40"))).await;
-            answers.push(format!("{} {}", seen.status, seen.text()));
+        let escaped = name.replace('@', "%40");
+        for (_, path) in &ROUTES {
+            let query = match *path {
+                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/exchanges" | "/api/v1/agents" => {
+                    format!("ref={escaped}")
+                }
+                "/api/v1/references" => format!("q={escaped}"),
+                "/api/v1/search" => format!("query={escaped}"),
+                // Whose event it is not, and who has none behind it, hears nothing.
+                "/api/v1/events" => format!("after={escaped}&limit=0"),
+                "/api/v1/conversations/{ref}"
+                | "/api/v1/conversations/{ref}/messages"
+                | "/api/v1/exchanges/{ref}"
+                | "/api/v1/exchanges/{ref}/{half}"
+                | "/api/v1/sessions/{ref}/messages" => String::new(),
+                // Asked without a name.
+                "/api/v1/conversations" | "/api/v1/match" | "/mcp" => continue,
+                new => panic!("{new} is not asked about"),
+            };
+            let path = path.replace("{ref}", &escaped).replace("{half}", "request");
+            let as_of = ["", "&as_of=2026-03-02T00:00:00Z"];
+            for as_of in &as_of[..if path.ends_with("events") { 1 } else { 2 }] {
+                let seen = self.get(&format!("{path}?{query}{as_of}")).await;
+                answers.push(format!("{} {}", seen.status, seen.text()));
+            }
         }
-        for (tool, arguments) in [
-            ("read_messages", json!({"name": name})),
-            ("conversation_tree", json!({"name": name})),
-            ("resolve_references", json!({"references": [name]})),
-        ] {
+        for tool in self.listed("tools/list", "tools", "name").await {
+            let mut arguments = match &*tool {
+                "read_messages" | "conversation_tree" => json!({"name": name}),
+                "resolve_references" => json!({"references": [name]}),
+                "search" => json!({"query": name}),
+                // Asked without a name.
+                "list_conversations" | "match" => continue,
+                new => panic!("{new} is not asked about"),
+            };
+            answers.push(self.call(&tool, arguments.clone()).await);
+            arguments["as_of"] = json!("2026-03-02T00:00:00Z");
+            answers.push(self.call(&tool, arguments).await);
+        }
+        for template in self
+            .listed("resources/templates/list", "resourceTemplates", "uriTemplate")
+            .await
+        {
+            let (kind, _) = template.split_once('{').unwrap();
             answers.push(
-                self.rpc("tools/call", json!({"name": tool, "arguments": arguments}))
+                self.rpc("resources/read", json!({"uri": format!("{kind}{name}")}))
                     .await,
             );
-        }
-        for kind in ["conversation", "message"] {
-            let uri = format!("ropewalk://{kind}/{name}");
-            answers.push(self.rpc("resources/read", json!({"uri": uri})).await);
         }
         answers
     }
 
-    /// Everything that can be asked without a name.
-    async fn ask_for_all(&mut self, request: &Value) -> Vec<String> {
-        let mut answers = vec![
-            self.get("/api/v1/references?q=").await.text(),
-            self.post("/api/v1/match", request).await.text(),
-            self.rpc("resources/list", json!({})).await,
-        ];
-        for (tool, arguments) in [
-            ("search", json!({"query": "rope"})),
-            ("search", json!({"query": "xylophone"})),
-            ("list_conversations", json!({})),
-            ("match", json!({"request": request})),
-        ] {
-            answers.push(
-                self.rpc("tools/call", json!({"name": tool, "arguments": arguments}))
-                    .await,
-            );
+    /// Everything that can be asked without a name, by the same rule.
+    async fn ask_for_all(&mut self, request: &Value, first: &str) -> Vec<String> {
+        let mut answers = vec![self.rpc("resources/list", json!({})).await];
+        for (_, path) in &ROUTES {
+            answers.push(match *path {
+                "/api/v1/references" => self.get("/api/v1/references?q=").await.text(),
+                "/api/v1/match" => self.post(path, request).await.text(),
+                "/api/v1/events" => self.get(&format!("{path}?after={first}&limit=1")).await.text(),
+                "/api/v1/conversations" | "/api/v1/exchanges" => self.get(path).await.text(),
+                "/api/v1/search" => self.get("/api/v1/search?query=rope").await.text(),
+                // Agents have no words of their own: they are asked about by name.
+                "/api/v1/agents" => continue,
+                "/api/v1/resolve" | "/api/v1/answers" | "/mcp" => continue,
+                named if named.contains("{ref}") => continue,
+                new => panic!("{new} is not asked"),
+            });
+        }
+        for tool in self.listed("tools/list", "tools", "name").await {
+            let all = match &*tool {
+                "search" => vec![json!({"query": "rope"}), json!({"query": "xylophone"})],
+                "list_conversations" => vec![json!({})],
+                "match" => vec![json!({"request": request})],
+                "read_messages" | "conversation_tree" | "resolve_references" => continue,
+                new => panic!("{new} is not asked"),
+            };
+            for arguments in all {
+                answers.push(self.call(&tool, arguments).await);
+            }
         }
         answers
     }
@@ -204,8 +268,13 @@ async fn what_is_anothers_and_what_does_not_exist_are_the_same_byte_for_byte() {
     }
     let request = json!({"model": "claude-sonnet-4-5", "max_tokens": 64,
         "messages": [{"role": "user", "content": "How long is a rope?"}]});
-    assert!(ann.ask_for_all(&request).await.iter().all(|answer| has_a_mark(answer)));
-    for answer in bob.ask_for_all(&request).await {
+    assert!(
+        ann.ask_for_all(&request, "talk-1")
+            .await
+            .iter()
+            .all(|answer| has_a_mark(answer))
+    );
+    for answer in bob.ask_for_all(&request, "bobs-1").await {
         // What he asked for himself is repeated to him: where his messages leave what is known.
         let answer = answer.replace("How long is a rope?", "");
         assert!(!has_a_mark(&answer), "{answer}");
@@ -250,7 +319,9 @@ async fn every_route_lets_in_who_should_be_and_nobody_else() {
             (&[json, ("x-ropewalk-token", "anns-token")], None),
         ];
         for (headers, refused) in cases {
-            let request = Request::builder().method(method).uri(*path);
+            // A stream of events that is to end.
+            let address = path.replace("/events", "/events?limit=0");
+            let request = Request::builder().method(method).uri(address);
             let seen = client.send(request, headers, Bytes::from_static(b"{}")).await.unwrap();
             let status = seen.status.as_u16();
             match refused {
@@ -511,5 +582,198 @@ async fn a_providers_key_opens_what_was_recorded_with_it() {
     assert_eq!(nobodys.text(), r#"{"suggestions":[]}"#);
     let refused = client.get("/api/v1/references?q=").await.unwrap();
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
+    assert!(server.stop().is_recorded());
+}
+
+/// The events of a stream that has ended: each with its name, its id and its data.
+fn events(text: &str) -> Vec<(String, String, Value)> {
+    let field = |event: &str, name: &str| {
+        let line = event.lines().find_map(|line| line.strip_prefix(name));
+        line.unwrap_or_else(|| panic!("{name} in {event}")).to_owned()
+    };
+    let all = text.split("\n\n").filter(|event| event.contains("data: "));
+    all.map(|event| {
+        let data = serde_json::from_str(&field(event, "data: ")).unwrap();
+        (field(event, "event: "), field(event, "id: "), data)
+    })
+    .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_exchange_is_told_with_the_names_of_its_messages() {
+    let upstream = Upstream::start().await;
+    upstream.answer_as(Provider::new());
+    let place = Place::with(&upstream, TWO_OWNERS);
+    let server = place.serve();
+    server.wait_until_ready();
+    let kind = Kind::Messages { streams: true };
+    let address = server.address;
+    let call = async |token: &str, said: &str| {
+        let mut client = Client::connect(address).await.unwrap();
+        let headers = [("x-ropewalk-token", token)];
+        let seen = client.post(kind.path(), &headers, kind.body(said)).await.unwrap();
+        assert_eq!(seen.status, StatusCode::OK);
+        seen.id()
+    };
+    let first = call("anns-token", "!say A bowline\nKnots of sailors").await;
+    let mut ann = Caller::new(&server, "anns-token").await;
+    ann.suggested_until(|seen| seen.text().contains("say_bowline_")).await;
+    let following = {
+        let path = format!("/api/v1/events?after={first}&limit=2");
+        let mut ann = Caller::new(&server, "anns-token").await;
+        tokio::spawn(async move { ann.get(&path).await })
+    };
+    call("bobs-token", "!say Nothing\nBirds of paradise").await;
+    let second = call("anns-token", "!say A clove hitch\nKnots of climbers").await;
+    let third = call("anns-token", "!say A sheet bend\nKnots of weavers").await;
+    let heard = following.await.unwrap();
+    assert_eq!(heard.headers["content-type"], "text/event-stream");
+    let heard = events(&heard.text());
+    assert_eq!(heard.len(), 2);
+    for ((name, id, data), (expected, answer)) in heard.iter().zip([(second, "A clove hitch"), (third, "A sheet bend")])
+    {
+        assert_eq!((&**name, id), ("exchange.end", &expected));
+        assert_eq!((&data["id"], &data["owner"]), (&json!(expected), &json!("ann")));
+        let friendly_id = data["friendly_id"].as_str().unwrap();
+        let messages = place.store.json(&["show", friendly_id, "--owner", "ann"]);
+        assert_eq!(messages[1]["content"], answer);
+        let expected = json!({
+            "user_message_id": messages[0]["uuid"], "user_message_short_hash": messages[0]["short_hash"],
+            "response_message_id": messages[1]["uuid"], "response_message_short_hash": messages[1]["short_hash"],
+        });
+        assert_eq!(data["message_ids"], expected);
+        assert!(
+            expected.as_object().unwrap().values().all(Value::is_string),
+            "{expected}"
+        );
+    }
+    // A stream that nobody ends does not keep the server from stopping.
+    let mut endless = std::net::TcpStream::connect(address).unwrap();
+    let head = format!("GET /api/v1/events HTTP/1.1\r\nhost: {address}\r\nauthorization: Bearer anns-token\r\n\r\n");
+    endless.write_all(head.as_bytes()).unwrap();
+    let mut got = [0; 15];
+    endless.read_exact(&mut got).unwrap();
+    assert_eq!(&got, b"HTTP/1.1 200 OK");
+    let stopped = server.stop();
+    assert!(
+        stopped.is_recorded() && !stopped.said.contains("cut off"),
+        "{}",
+        stopped.said
+    );
+    let mut rest = Vec::new();
+    endless.read_to_end(&mut rest).unwrap();
+    assert!(rest.ends_with(b"0\r\n\r\n"), "it ended well");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_known_at_a_time_is_what_is_answered() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    let known = ann.tool("read_messages", json!({"name": "talk-1"})).await;
+    let friendly_id = known["friendly_id"].as_str().unwrap().to_owned();
+    let asked = known["messages"][0]["reference"].as_str().unwrap().to_owned();
+    let answered = known["messages"][1]["reference"].as_str().unwrap().to_owned();
+    // The first turn begins at 10:00:00 and ends a second later.
+    let times = ["2026-03-01T09:59:59Z", "2026-03-01T10:00:00.5Z", "2026-03-01T10:00:05Z"];
+    for (time, is_asked, is_answered) in [
+        (times[0], false, false),
+        (times[1], true, false),
+        (times[2], true, true),
+    ] {
+        for (reference, expected) in [(&asked, is_asked), (&answered, is_answered)] {
+            let path = format!("/api/v1/resolve?ref={}&as_of={time}", reference.replace('@', "%40"));
+            let resolved: Value = serde_json::from_str(&ann.get(&path).await.text()).unwrap();
+            assert_eq!(resolved["resolved"], expected, "{reference} at {time}: {resolved}");
+            let tool = json!({"references": [reference], "as_of": time});
+            let resolved = ann.tool("resolve_references", tool).await;
+            assert_eq!(resolved["references"][0]["resolved"], expected, "{reference} at {time}");
+        }
+        let answers = ann.get(&format!("/api/v1/answers?ref=talk-1&as_of={time}")).await;
+        assert_eq!(
+            answers.text().contains("its walk"),
+            is_answered,
+            "{time}: {}",
+            answers.text()
+        );
+        let hits = ann
+            .tool(
+                "search",
+                json!({"query": "walk", "said_by": "assistant", "as_of": time}),
+            )
+            .await;
+        assert_eq!(
+            !hits["hits"].as_array().unwrap().is_empty(),
+            is_answered,
+            "{time}: {hits}"
+        );
+        let read = ann
+            .tool("read_messages", json!({"name": friendly_id, "as_of": time}))
+            .await;
+        let count = read["messages"].as_array().map(Vec::len);
+        let expected = is_asked.then_some(1 + usize::from(is_answered));
+        assert_eq!(count, expected, "{time}: {read}");
+        let listed = ann.tool("list_conversations", json!({"as_of": time})).await;
+        assert_eq!(
+            listed["conversations"].as_array().unwrap().len(),
+            usize::from(is_asked),
+            "{time}"
+        );
+        let tree = ann
+            .tool("conversation_tree", json!({"name": friendly_id, "as_of": time}))
+            .await;
+        assert_eq!(tree["total"] == json!(1), is_asked, "{time}: {tree}");
+    }
+    let now = ann.tool("read_messages", json!({"name": friendly_id})).await;
+    assert!(now["messages"].as_array().unwrap().len() > 2);
+    let wrong = ann.get("/api/v1/resolve?ref=%40conv_a_b_msg_1&as_of=yesterday").await;
+    assert_eq!(wrong.status, StatusCode::BAD_REQUEST);
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_listed_is_read_page_by_page_and_in_the_shapes_of_the_command_line() {
+    let (_upstream, place) = two_owners().await;
+    let exchanges = place.store.json(&["--owner", "ann", "log", "--exchanges"]);
+    let conversations = place.store.json(&["--owner", "ann", "log"]);
+    let friendly_id = conversations[0]["friendly_id"].as_str().unwrap();
+    let messages = place.store.json(&["--owner", "ann", "show", friendly_id]);
+    let session = place.store.json(&["--owner", "ann", "show", friendly_id, "--tree"]);
+    let read = format!("/api/v1/conversations/{friendly_id}/messages");
+    let agents = place.store.json(&["--owner", "ann", "tree"]);
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    for (path, list, expected) in [
+        ("/api/v1/conversations", "conversations", &conversations),
+        ("/api/v1/exchanges", "exchanges", &exchanges),
+        (&*read, "messages", &messages),
+    ] {
+        let mut all: Vec<Value> = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page: Value = ann.json(&format!("{path}?limit=1{cursor}")).await;
+            all.extend(page[list].as_array().unwrap().iter().cloned());
+            match page["next_cursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        assert_eq!(all, *expected, "{path}");
+    }
+    let listed = ann.json("/api/v1/agents").await;
+    assert_eq!(listed["agents"].as_array().unwrap(), &agents);
+    assert_eq!(ann.json(&read.replace("conversations", "sessions")).await, session[0]);
+    let explained = ann.json("/api/v1/exchanges/talk-2").await;
+    assert_eq!(explained["exchange"]["id"], "talk-2");
+    assert!(explained["reason"].is_string(), "{explained}");
+    let request = ann.get("/api/v1/exchanges/talk-2/request").await;
+    let recorded = place
+        .store
+        .run(&["--owner", "ann", "show", "talk-2", "--raw", "request"])
+        .stdout;
+    assert_eq!(request.body, recorded);
+    assert_eq!(request.headers["content-disposition"], "attachment");
     assert!(server.stop().is_recorded());
 }

@@ -1,11 +1,11 @@
 //! References to messages through the proxy: the workflow of seed 003, and what of it other owners see.
 
+use ropewalk_testkit::postgres::PrivatePostgres;
 use ropewalk_testkit::upstream::{Answer, Received, Upstream};
 use serde_json::{Value, json};
 
 use super::client::{Client, Seen};
 use super::server::{Place, Server, wait_until};
-use crate::store::TestStore;
 
 const TOKENS: &str =
     "[owners]\nmode = \"tokens\"\n[owners.tokens]\n\"token-of-ann\" = \"ann\"\n\"token-of-bob\" = \"bob\"\n";
@@ -56,15 +56,17 @@ impl<'t> Talk<'t> {
 }
 
 /// The messages of the owner's newest conversation, once the last one says this.
-fn messages_with(store: &TestStore, owner: &str, last: &str) -> Vec<Value> {
+fn messages_with(place: &Place, owner: &str, last: &str) -> Vec<Value> {
     wait_until(|| {
         // The store may be about to be made.
-        let listed = store.run(&["--json", "log", "-n", "1", "--owner", owner]);
+        let listed = place
+            .store
+            .run(&place.over_store(&["--json", "log", "-n", "1", "--owner", owner]));
         let newest: Value = serde_json::from_slice(&listed.stdout)
             .ok()
             .filter(|_| listed.status.success())?;
         let id = newest["friendly_id"].as_str()?.to_owned();
-        let messages = store.json(&["show", &id, "--owner", owner]);
+        let messages = place.store.json(&place.over_store(&["show", &id, "--owner", owner]));
         let is_there = messages.last().is_some_and(|message| message["content"] == last);
         is_there.then_some(messages)
     })
@@ -85,7 +87,7 @@ async fn seed_003_from_the_badge_to_the_third_turn() {
     let words = "Memoise the rows; café <b>\"rows\"</b>.";
     ann.say(&json!([user("React optimization for a long list")]), words)
         .await;
-    let known = messages_with(&place.store, "ann", words);
+    let known = messages_with(&place, "ann", words);
     let (friendly_id, hash) = (
         known[1]["friendly_id"].as_str().unwrap(),
         known[1]["short_hash"].as_str().unwrap(),
@@ -138,7 +140,7 @@ async fn seed_003_from_the_badge_to_the_third_turn() {
     assert_eq!(received.body_so_far(), expected, "turn 3, to the byte");
 
     // 4. It is one conversation of what the client said; what was sent is there beside it.
-    let said = messages_with(&place.store, "ann", "Welcome.");
+    let said = messages_with(&place, "ann", "Welcome.");
     assert_eq!(said.len(), 6);
     assert_eq!(said[0]["content"], json!(text));
     assert_eq!(place.store.json(&["log", "--owner", "ann"]).len(), 2);
@@ -165,8 +167,8 @@ async fn nothing_of_another_owner_goes_anywhere() {
     let bob = Talk::of(BOB, &server, &upstream);
     ann.say(&json!([user("The secret plan")]), "Hide it well.").await;
     bob.say(&json!([user("Good morning")]), "Good morning, Bob.").await;
-    let plan = messages_with(&place.store, "ann", "Hide it well.");
-    messages_with(&place.store, "bob", "Good morning, Bob.");
+    let plan = messages_with(&place, "ann", "Hide it well.");
+    messages_with(&place, "bob", "Good morning, Bob.");
     let theirs = plan[1]["reference"].as_str().unwrap();
     let made_up = theirs.replace("secret_plan", "sacred_plan");
     assert_ne!(theirs, made_up);
@@ -197,7 +199,7 @@ async fn references_can_be_turned_off_for_all_and_for_one() {
     let server = place.serve();
     let ann = Talk::of(ANN, &server, &upstream);
     ann.say(&json!([user("Green apples")]), "Sour.").await;
-    let known = messages_with(&place.store, "ann", "Sour.");
+    let known = messages_with(&place, "ann", "Sour.");
     let reference = known[1]["reference"].as_str().unwrap().to_owned();
     assert!(server.stop().is_recorded());
     let cases = [
@@ -237,7 +239,7 @@ async fn a_title_can_be_changed_while_the_server_runs_and_without_it() {
     let server = place.serve();
     let ann = Talk::of(ANN, &server, &upstream);
     ann.say(&json!([user("Green apples")]), "Sour.").await;
-    let known = messages_with(&place.store, "ann", "Sour.");
+    let known = messages_with(&place, "ann", "Sour.");
     let id = known[0]["friendly_id"].as_str().unwrap();
     let title = |text: &str| {
         let said = place.store.ok(&["title", id, text, "--owner", "ann"]);
@@ -257,4 +259,129 @@ async fn a_title_can_be_changed_while_the_server_runs_and_without_it() {
         (newest["friendly_id"].as_str(), newest["title"].as_str()),
         (Some(id), Some("While it does not"))
     );
+}
+
+/// The words that the provider got behind a text, if any.
+fn added_to(text: &str, received: &Received) -> Option<String> {
+    let sent: Value = serde_json::from_slice(&received.body_so_far()).unwrap();
+    let said = sent["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .flat_map(|message| match &message["content"] {
+            Value::String(text) => vec![text.clone()],
+            blocks => {
+                let texts = blocks.as_array().unwrap().iter();
+                texts
+                    .filter_map(|block| Some(block["text"].as_str()?.to_owned()))
+                    .collect()
+            }
+        });
+    let mut behind = said.filter_map(|said| Some(said.strip_prefix(text)?.to_owned()));
+    behind.find(|behind| behind.contains("<pkb_item"))
+}
+
+/// A conversation whose fourth message is this; what its last request had, so that it can be asked again.
+async fn two_turns(talk: &Talk<'_>, opening: &str, fourth: &str) -> Value {
+    talk.say(&json!([user(opening)]), "Gladly.").await;
+    let longer = json!([user(opening), {"role": "assistant", "content": "Gladly."}, user("How?")]);
+    talk.say(&longer, fourth).await;
+    longer
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pin_holds_in_a_continuation_and_in_a_subagents_prompt() {
+    let upstream = Upstream::start().await;
+    let place = Place::with(&upstream, TOKENS);
+    let server = place.serve();
+    let ann = Talk::of(ANN, &server, &upstream);
+    let longer = two_turns(&ann, "React optimization for a long list", "Memoise the rows.").await;
+    let friendly_id = messages_with(&place, "ann", "Memoise the rows.")[1]["friendly_id"].clone();
+    let reference = format!("@conv_{}_msg_4", friendly_id.as_str().unwrap());
+    let text = format!("Do {reference} in the settings page.");
+    let (received, _) = ann.say(&json!([user(&text)]), "Done in settings.").await;
+    let first = added_to(&text, &received).unwrap();
+    assert!(first.contains("Memoise the rows."), "{first}");
+
+    // Meanwhile the fourth message of that conversation is another one.
+    ann.say(&longer, "Virtualise the list.").await;
+    let moved = || {
+        let resolved = place.store.run(&["resolve", &reference, "--owner", "ann"]);
+        let is_moved = String::from_utf8_lossy(&resolved.stdout).contains("Virtualise the list.");
+        is_moved.then_some(())
+    };
+    wait_until(moved);
+
+    // The conversation goes on after a compaction, with its last messages kept as they were.
+    let summary = "This session is being continued from a previous conversation that ran out of context. The conversation is \
+                   summarized below:\nAnalysis: the user wants a faster settings page, and it was made faster.";
+    let kept = json!([
+        {"role": "user", "content": [{"type": "text", "text": summary}, {"type": "text", "text": text}]},
+        {"role": "assistant", "content": "Done in settings."},
+        user("And the start page?"),
+    ]);
+    let (received, _) = ann.say(&kept, "Done there as well.").await;
+    assert_eq!(
+        added_to(&text, &received).as_deref(),
+        Some(&*first),
+        "after a compaction"
+    );
+    assert_eq!(added_to(summary, &received), None);
+
+    // A subagent is started with the same text.
+    let agent = json!({"model": "claude-sonnet-4-5", "max_tokens": 64, "system": "You are a subagent.", "messages": [user(&text)]});
+    upstream.answer_next(answered("Looking."));
+    let mut client = Client::connect(server.address).await.unwrap();
+    let seen = client.post("/v1/messages", &[ANN], agent.to_string()).await.unwrap();
+    assert_eq!(seen.status, 200, "{}", seen.text());
+    let received = upstream.next_request().await;
+    assert_eq!(
+        added_to(&text, &received).as_deref(),
+        Some(&*first),
+        "in a subagent's prompt"
+    );
+
+    // Another text that refers to it means what it means now.
+    let other = format!("Now do {reference} in the list.");
+    let (received, _) = ann.say(&json!([user(&other)]), "Fine.").await;
+    let now = added_to(&other, &received).unwrap();
+    assert!(now.contains("Virtualise the list."), "{now}");
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn references_are_found_and_pinned_in_postgresql() {
+    let postgres = PrivatePostgres::shared().unwrap();
+    let upstream = Upstream::start().await;
+    let place = Place::with(&upstream, TOKENS).recording_to(&postgres.fresh_database().unwrap());
+    let server = place.serve();
+    server.wait_until_ready();
+    let ann = Talk::of(ANN, &server, &upstream);
+    let longer = two_turns(&ann, "Knots for a long rope", "A bowline.").await;
+    let known = messages_with(&place, "ann", "A bowline.");
+    let (reference, friendly_id) = (known[3]["reference"].as_str().unwrap(), &known[3]["friendly_id"]);
+    let by_index = format!("@conv_{}_msg_4", friendly_id.as_str().unwrap());
+    let text = format!("Tie {reference} or {by_index}, not @conversation_nobody_was_here_message_1.");
+    let (received, seen) = ann.say(&json!([user(&text)]), "Tied.").await;
+    let first = added_to(&text, &received).unwrap();
+    assert_eq!(first.matches("A bowline.").count(), 2, "{first}");
+    let told = seen.headers["x-ropewalk-references"].to_str().unwrap();
+    assert_eq!(told, "unresolved: @conversation_nobody_was_here_message_1");
+    let bob = Talk::of(BOB, &server, &upstream);
+    let (received, _) = bob.say(&json!([user(&text)]), "No.").await;
+    assert_eq!(received.body_so_far(), body(&json!([user(&text)])), "nothing was added");
+    ann.say(&longer, "A clove hitch.").await;
+    messages_with(&place, "ann", "A clove hitch.");
+    assert!(server.stop().is_recorded());
+
+    // Pins are in the store, not in the server.
+    let server = place.serve();
+    server.wait_until_ready();
+    let ann = Talk::of(ANN, &server, &upstream);
+    let answer = json!({"role": "assistant", "content": "Tied."});
+    let (received, _) = ann
+        .say(&json!([user(&text), answer, user("Again.")]), "Tied again.")
+        .await;
+    assert_eq!(added_to(&text, &received), Some(first));
+    assert!(server.stop().is_recorded());
 }

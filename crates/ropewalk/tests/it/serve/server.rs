@@ -126,11 +126,16 @@ impl Place {
 
     /// Every exchange, as `log --exchanges --json` tells it.
     pub(crate) fn exchanges(&self) -> Vec<Value> {
-        let mut arguments = vec!["log", "--exchanges"];
+        self.store.json(&self.over_store(&["log", "--exchanges"]))
+    }
+
+    /// Arguments of a command over the same store.
+    pub(crate) fn over_store<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
+        let mut all = arguments.to_vec();
         if let Some(database) = &self.database {
-            arguments.extend(["--store", database]);
+            all.extend(["--store", database]);
         }
-        self.store.json(&arguments)
+        all
     }
 }
 

@@ -1,0 +1,185 @@
+//! What happens, as it happens: server-sent events.
+//!
+//! A [`Follower`] reads the owner's log behind linking and naming, as naming does behind linking, so that an event has the names
+//! of what it tells, and so that whatever is recorded is told whoever records it. An event's id is its exchange's: a reader that
+//! comes back with the last one it saw misses nothing.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::{Body, HttpBody};
+use axum::response::Response;
+use bytes::Bytes;
+use http::HeaderValue;
+use http::header::CONTENT_TYPE;
+use http_body::Frame;
+use ropewalk_engine::view::{Directory, ExchangeView, MessageIds};
+use ropewalk_store::facts::Position;
+use ropewalk_store::store::Selection;
+use ropewalk_store::{Micros, Store as _};
+use serde::Serialize;
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
+
+use crate::bounds::to_json;
+use crate::problem::Problem;
+use crate::source::{Source, Whose};
+
+/// Readers at a time; each asks the store a small question in every [`PAUSE`].
+pub(super) const FOLLOWERS_MAX: usize = 16;
+
+/// Between two looks at the log.
+const PAUSE: Duration = Duration::from_millis(250);
+
+/// A silent stream says that it lives, so that neither end waits for one that is gone.
+const SILENCE_MAX: Duration = Duration::from_secs(15);
+
+/// Exchanges that are looked at at once.
+const PAGE: usize = 64;
+
+/// Events that wait for a slow reader. More stay in the store until it has read these.
+const QUEUED_MAX: usize = 16;
+
+/// An exchange that has ended: its line of `log --exchanges`, and the names of what it added.
+#[derive(Debug, Serialize)]
+struct Ended {
+    #[serde(flatten)]
+    exchange: ExchangeView,
+    message_ids: MessageIds,
+}
+
+impl Ended {
+    fn event(&self) -> Bytes {
+        // An imported id may be any text; one that would end the line is not repeated there.
+        let id = Some(&*self.exchange.id).filter(|id| !id.contains(char::is_control));
+        let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
+        format!("event: exchange.end\n{id}data: {}\n\n", to_json(self)).into()
+    }
+}
+
+/// One owner's log, read to its end and on from there.
+pub(super) struct Follower<S> {
+    whose: Whose<S>,
+    position: Position,
+}
+
+impl<S: Source> Follower<S> {
+    /// Behind that exchange, or behind all there are.
+    pub(super) async fn begin(whose: Whose<S>, after: Option<&str>) -> Result<Self, Problem> {
+        let mut position = Position::default();
+        if let Some(view) = whose.now().await?.view() {
+            let known = match after {
+                Some(id) => view.find_exchange(id).await?,
+                None => None,
+            };
+            position = match known {
+                Some(row) => row.position,
+                None => view.store.link_state(view.owner).await?.newest,
+            };
+        }
+        Ok(Follower { whose, position })
+    }
+
+    async fn next(&mut self) -> Result<Vec<Ended>, Problem> {
+        let owned = self.whose.now().await?;
+        let Some(view) = owned.view() else {
+            return Ok(Vec::new());
+        };
+        let state = view.store.link_state(view.owner).await?;
+        let settled = state.linked_to.min(state.named_to);
+        if settled <= self.position {
+            return Ok(Vec::new());
+        }
+        let page = Selection::Log {
+            after: self.position,
+            limit: PAGE,
+        };
+        let mut rows = view.store.exchanges(view.owner, page, Micros::MAX).await?;
+        rows.retain(|row| row.position <= settled);
+        let last = rows.last().map_or(settled, |row| row.position);
+        rows.retain(|row| row.ended_at.is_some());
+        let exchanges = view.exchanges(&rows, &mut Directory::default()).await?;
+        let mut ended = Vec::with_capacity(rows.len());
+        for (row, exchange) in rows.iter().zip(exchanges) {
+            let conversation = exchange.conversation_id.as_deref().unwrap_or_default();
+            let message_ids = view.message_ids(row, conversation).await?;
+            ended.push(Ended { exchange, message_ids });
+        }
+        self.position = last;
+        Ok(ended)
+    }
+
+    /// Until the reader has had enough.
+    async fn tell(mut self, pieces: &mpsc::Sender<Bytes>, limit: Option<usize>) {
+        let mut left = limit.unwrap_or(usize::MAX);
+        let mut silent = Duration::ZERO;
+        while left > 0 {
+            let ended = match self.next().await {
+                Ok(ended) => ended,
+                Err(problem) => {
+                    // The reader comes back and is told then.
+                    tracing::debug!(kind = problem.kind, "a stream of events ends");
+                    return;
+                }
+            };
+            for event in ended.iter().take(left) {
+                if pieces.send(event.event()).await.is_err() {
+                    return;
+                }
+            }
+            left = left.saturating_sub(ended.len());
+            if !ended.is_empty() {
+                silent = Duration::ZERO;
+                continue;
+            }
+            if silent >= SILENCE_MAX {
+                silent = Duration::ZERO;
+                if pieces.send(Bytes::from_static(b":\n\n")).await.is_err() {
+                    return;
+                }
+            }
+            tokio::time::sleep(PAUSE).await;
+            silent += PAUSE;
+        }
+    }
+}
+
+/// So many events, or all that come until the reader leaves or the server stops.
+pub(super) fn stream<S: Source>(
+    follower: Follower<S>,
+    limit: Option<usize>,
+    place: OwnedSemaphorePermit,
+    mut closing: watch::Receiver<bool>,
+) -> Response {
+    let (sender, pieces) = mpsc::channel(QUEUED_MAX);
+    tokio::spawn(async move {
+        tokio::select! {
+            () = follower.tell(&sender, limit) => {}
+            () = sender.closed() => {}
+            _ = closing.wait_for(|is_closing| *is_closing) => {}
+        }
+        drop(place);
+    });
+    let mut answer = Response::new(Body::new(Pieces(pieces)));
+    let kind = HeaderValue::from_static("text/event-stream");
+    answer.headers_mut().insert(CONTENT_TYPE, kind);
+    answer
+}
+
+/// A body of what is sent to it.
+struct Pieces(mpsc::Receiver<Bytes>);
+
+impl HttpBody for Pieces {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0
+            .poll_recv(context)
+            .map(|piece| piece.map(|piece| Ok(Frame::data(piece))))
+    }
+}

@@ -1,0 +1,120 @@
+//! Exchanges, oldest first; one with the decision that gave it its place; its bytes.
+
+use ropewalk_engine::view::explain::Explanation;
+use ropewalk_engine::view::{Cursor, Directory, ExchangeView, Target, View};
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::store::{ExchangeRow, Half};
+use ropewalk_store::{Micros, Store};
+use serde::{Deserialize, Serialize};
+
+use super::tree::root_of;
+use super::{bounded, time};
+use crate::problem::Problem;
+use crate::source::Owned;
+
+const LISTED: usize = 50;
+const LISTED_MAX: usize = 200;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ListExchanges {
+    /// Only those of the conversation that this names.
+    #[serde(rename = "ref")]
+    pub reference: Option<String>,
+    pub since: Option<String>,
+    pub until: Option<String>,
+    pub limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    pub cursor: Option<String>,
+    pub as_of: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct ListedExchanges {
+    pub exchanges: Vec<ExchangeView>,
+    pub next_cursor: Option<String>,
+}
+
+pub async fn exchanges<S: Store>(owned: &Owned<S>, asked: &ListExchanges) -> Result<ListedExchanges, Problem> {
+    let (since, until) = (time(asked.since.as_deref())?, time(asked.until.as_deref())?);
+    let limit = bounded(asked.limit, LISTED, LISTED_MAX);
+    let view = match (&asked.reference, owned.view()) {
+        (Some(reference), _) => owned.view_to_find(reference)?,
+        (None, Some(view)) => view,
+        (None, None) => return Ok(ListedExchanges::default()),
+    };
+    let after = match &asked.cursor {
+        Some(cursor) => Some(read_cursor(&view, cursor).await?),
+        None => since.map(|since| (Micros(since.0.saturating_sub(1)), ExchangeNumber(i64::MAX))),
+    };
+    // One more tells whether there is a next page.
+    let mut rows = match &asked.reference {
+        None => view.rows_after(after, limit + 1).await?,
+        Some(reference) => {
+            let root = root_of(&view, reference).await?;
+            rows_in(&view, root, after, limit + 1).await?
+        }
+    };
+    rows.retain(|row| until.is_none_or(|until| row.at <= until));
+    let is_more = rows.len() > limit;
+    rows.truncate(limit);
+    Ok(ListedExchanges {
+        exchanges: view.exchanges(&rows, &mut Directory::default()).await?,
+        next_cursor: rows.last().filter(|_| is_more).map(|row| row.id.clone()),
+    })
+}
+
+/// The exchanges of a conversation, in the order of their requests.
+async fn rows_in<S: Store>(
+    view: &View<'_, S>,
+    root: ExchangeNumber,
+    mut after: Option<Cursor>,
+    limit: usize,
+) -> Result<Vec<ExchangeRow>, Problem> {
+    let mut numbers = Vec::new();
+    while numbers.len() < limit {
+        let links = view.links_in(root, after).await?;
+        let Some(last) = links.last() else { break };
+        after = Some((last.at, last.exchange));
+        numbers.extend(links.iter().map(|link| link.exchange));
+    }
+    numbers.truncate(limit);
+    let mut rows = view.rows(numbers).await?;
+    rows.sort_by_key(|row| (row.at, row.number));
+    Ok(rows)
+}
+
+/// By the exchange's id: numbers of the store tell how much others have.
+async fn read_cursor<S: Store>(view: &View<'_, S>, cursor: &str) -> Result<Cursor, Problem> {
+    match view.resolve(cursor).await {
+        Ok(Target::Exchange(row)) => Ok((row.at, row.number)),
+        _ => Err(Problem::bad_cursor()),
+    }
+}
+
+pub async fn explained<S: Store>(owned: &Owned<S>, name: &str) -> Result<Explanation, Problem> {
+    let (view, row) = named(owned, name).await?;
+    Ok(view.explain(&row).await?)
+}
+
+/// What was recorded of a side, byte for byte.
+pub async fn bytes<S: Store>(owned: &Owned<S>, name: &str, half: &str) -> Result<Vec<u8>, Problem> {
+    let half = match half {
+        "request" => Half::Request,
+        "sent" => Half::Sent,
+        "response" => Half::Response,
+        _ => return Err(Problem::bad_request("it is `request`, `sent` or `response`")),
+    };
+    let (view, row) = named(owned, name).await?;
+    let found = view.store.body(view.owner, row.number, half).await?;
+    found.ok_or_else(|| Problem::not_found(name))
+}
+
+async fn named<'o, S: Store>(owned: &'o Owned<S>, name: &str) -> Result<(View<'o, S>, ExchangeRow), Problem> {
+    let view = owned.view_to_find(name)?;
+    match view.resolve(name).await? {
+        Target::Exchange(row) => Ok((view, *row)),
+        Target::Message(message) => Ok((view, message.row)),
+        Target::Conversation(_) => Err(Problem::not_found(name)),
+    }
+}
