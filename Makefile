@@ -15,8 +15,8 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-redact bench-resolve bench-proxy bench-reuse \
-	bench-import \
+.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
+	bench-reuse bench-import \
 	fmt fmt-check lint deny docs clean
 
 help: ## list the verbs
@@ -51,6 +51,9 @@ bench-store: ## what recording costs in time and on disk
 bench-link: ## what linking costs, and how well it does on traffic with known truth
 	$(CARGO) bench --locked -p ropewalk-engine --bench linking
 	$(CARGO) bench --locked -p ropewalk-engine --bench truth
+
+bench-insight: ## how fast blame and the explanation of a cache are
+	$(CARGO) bench --locked -p ropewalk-engine --bench insight
 
 bench-redact: ## what looking for secrets costs
 	$(CARGO) bench --locked -p ropewalk-engine --bench redact

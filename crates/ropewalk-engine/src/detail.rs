@@ -157,6 +157,7 @@ pub(crate) struct Kept {
     pub(crate) first_byte_ms: Option<i64>,
     pub(crate) redactions: u64,
     pub(crate) reuse: Option<String>,
+    pub(crate) served_model: Option<String>,
     pub(crate) saved: Option<Saved>,
 }
 

@@ -58,6 +58,11 @@ pub fn anchor_key(block: &Block) -> Option<Key> {
     Some(Key::short(KeyKind::Anchor, value.0))
 }
 
+/// The key of a client's version, as in `claude-code/2.1.197`.
+pub fn client_key(client_version: &str) -> Key {
+    id_key(KeyKind::Client, client_version)
+}
+
 /// The keys of what the client says about itself.
 pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
     let session = hints
@@ -66,7 +71,11 @@ pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
         .map(|session| id_key(KeyKind::Session, &session.id));
     let agents = [&hints.agent, &hints.thread].into_iter().flatten();
     let agents: Vec<Key> = agents.map(|id| id_key(KeyKind::Agent, id)).collect();
-    session.into_iter().chain(agents)
+    let client = hints.client.as_ref().and_then(|client| {
+        let version = client.version.as_deref()?;
+        Some(client_key(&format!("{}/{version}", client.kind.name())))
+    });
+    session.into_iter().chain(agents).chain(client)
 }
 
 /// What a call that starts an agent in the background is answered with at once. The agent is still to come.

@@ -160,6 +160,7 @@ impl Preparer<'_> {
             Projected::Grown(transcript, path) => Projections::of_grown(request, answer.as_ref(), transcript, path),
         });
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+        all_keys.extend(project_key(&exchange));
         all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
         exchange.texts = texts::of_request(request);
         let spawned_at = arrival::spawned_at(raw, request.provider, answer.as_ref(), self.spawn_tools);
@@ -268,7 +269,8 @@ fn opaque(raw: &RawExchange, route: &Route<'_>) -> Prepared {
     let hints = hints(raw, None);
     let request = body(Split::opaque(&raw.request_body), &raw.request_body);
     let mut exchange = envelope(raw, route, &hints, request);
-    let all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+    let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
+    all_keys.extend(project_key(&exchange));
     exchange.keys = all_keys.into_iter().collect();
     exchange.detail = detail::write(
         raw,
@@ -341,6 +343,11 @@ fn sent_body(route: &Route<'_>, bytes: &Bytes) -> Body {
 fn project<'a>(hints: &'a Hints, route: &Route<'a>) -> Option<&'a str> {
     let is_sane = |name: &&str| name.len() <= MAX_HINT_BYTES && !name.chars().any(char::is_control);
     hints.project.as_deref().or(route.project.filter(is_sane))
+}
+
+fn project_key(exchange: &NewExchange) -> Option<Key> {
+    let project = exchange.project.as_deref()?;
+    Some(keys::id_key(KeyKind::Project, project))
 }
 
 fn hints(raw: &RawExchange, request: Option<&Request>) -> Hints {
@@ -423,7 +430,7 @@ fn provider_name<'r>(raw: &RawExchange, route: &Route<'r>) -> &'r str {
 }
 
 /// As asked for. `auto` lets the provider choose, and it chooses the standard one where no other was bought.
-fn service_tier(request: &Request) -> Option<String> {
+pub(crate) fn service_tier(request: &Request) -> Option<String> {
     let doc = Doc::parse_str(request.option("service_tier")?).ok()?;
     let tier = doc.root().to_text()?;
     (tier != "auto" && tier != "standard_only").then_some(tier)

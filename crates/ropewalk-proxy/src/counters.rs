@@ -116,6 +116,8 @@ pub struct Counters {
 pub struct ByLabel {
     /// Recorded exchanges by provider, kind and status.
     pub exchanges: BTreeMap<(String, String, &'static str), u64>,
+    /// Tokens of their prompts by provider, and by what its cache did with them: read, written, none.
+    pub prompt_tokens: BTreeMap<(String, &'static str), u64>,
     /// Links by method.
     pub links: BTreeMap<&'static str, u64>,
     /// Expected agents: created, matched, expired.

@@ -83,6 +83,10 @@ pub struct Owned<S> {
 }
 
 impl<S: Store> Owned<S> {
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
     /// `None` for an owner without any data.
     pub fn view(&self) -> Option<View<'_, S>> {
         let (store, owner) = self.found.as_ref()?;

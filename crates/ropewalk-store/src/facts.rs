@@ -177,10 +177,14 @@ pub enum KeyKind {
     Call,
     /// What of the call reached the model: another call with the same key may be given the same answer.
     Reuse,
+    /// What a client files the call under.
+    Project,
+    /// The client with its version.
+    Client,
 }
 
 impl KeyKind {
-    pub const ALL: [KeyKind; 13] = [
+    pub const ALL: [KeyKind; 15] = [
         KeyKind::SpawnPrompt,
         KeyKind::Summary,
         KeyKind::Session,
@@ -194,6 +198,8 @@ impl KeyKind {
         KeyKind::SpawnName,
         KeyKind::Call,
         KeyKind::Reuse,
+        KeyKind::Project,
+        KeyKind::Client,
     ];
 
     /// Known from the exchange's end rather than from its start. A hash may be of either; it is shown, never linked by.
@@ -211,14 +217,16 @@ impl KeyKind {
             | KeyKind::Hash
             | KeyKind::Opening
             | KeyKind::CallResult
-            | KeyKind::Reference => false,
+            | KeyKind::Reference
+            | KeyKind::Project
+            | KeyKind::Client => false,
         }
     }
 
     /// The same from turn to turn: stored once, not with every exchange. A hash is of the context where its [`HashKind`] is.
     pub fn is_of_context(self) -> bool {
         match self {
-            KeyKind::Session | KeyKind::Agent => true,
+            KeyKind::Session | KeyKind::Agent | KeyKind::Project | KeyKind::Client => true,
             KeyKind::SpawnPrompt
             | KeyKind::SpawnName
             | KeyKind::Summary
@@ -249,6 +257,8 @@ impl KeyKind {
             KeyKind::SpawnName => 10,
             KeyKind::Call => 11,
             KeyKind::Reuse => 12,
+            KeyKind::Project => 13,
+            KeyKind::Client => 14,
         }
     }
 

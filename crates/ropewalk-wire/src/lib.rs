@@ -5,8 +5,8 @@
 //! Requests: [`provider`] says which endpoint a path is, [`read_request`] reads a body into the core model, its chain and its
 //! parts, [`hints`] what the client says about itself, [`auxiliary`] whether a call is a turn. Answers: [`sse`] cuts a byte
 //! stream into events, [`stream`] turns events into the answer so far, [`response`] reads bodies that came whole;
-//! [`deltas`] finds the texts that a stream spells in pieces; [`usage`] counts tokens in one convention, [`mod@reuse`] says which calls may share an answer and [`replay`] gives it in another framing, [`skeleton`] is what is left where no text may be kept. [`Split`] is how a body is kept. [`exchange`] is the format of
-//! import and export.
+//! [`deltas`] finds the texts that a stream spells in pieces; [`usage`] counts tokens in one convention, [`prompt`] is a request as a provider's cache sees it, [`mod@reuse`] says which calls may share an answer and [`replay`] gives it in another framing, [`skeleton`] is what is left where no text may be kept. [`Split`] is how a body is kept. [`edit`] changes members of a
+//! body and nothing else, [`exchange`] is the format of import and export.
 
 mod anthropic;
 mod assemble;
@@ -16,12 +16,14 @@ mod chat;
 mod cut;
 pub mod deltas;
 pub mod detect;
+pub mod edit;
 pub mod exchange;
 mod gemini;
 mod grown;
 pub mod hints;
 pub mod inject;
 mod members;
+pub mod prompt;
 pub mod provider;
 pub mod replay;
 pub mod response;

@@ -84,10 +84,13 @@ pub(crate) enum Verb {
     Show(Show),
     Tree(Tree),
     Explain(Explain),
+    Blame(Blame),
     Resolve(Resolve),
     Title(Title),
     Search(Search),
     Match(Match),
+    Replay(Replay),
+    Bisect(Bisect),
     Export(Export),
     Rebuild(Rebuild),
     Stats(Stats),
@@ -214,7 +217,9 @@ pub(crate) enum ImportFormat {
 #[command(after_help = "Examples:
   ropewalk stats
   ropewalk stats --by day --tz Europe/Berlin
-  ropewalk stats --by agent --json            an agent's figures include those of the agents that it started")]
+  ropewalk stats --by agent --json            an agent's figures include those of the agents that it started
+  ropewalk stats --cache --since 7d           what prompt caches did not give, and why, the dearest cause first
+  ropewalk stats --cache --since 1h --alarm 0.8   exit code 1 if less than that share was read")]
 pub(crate) struct Stats {
     /// What to sum up by
     #[arg(long, value_enum, default_value_t = By::Model)]
@@ -223,6 +228,27 @@ pub(crate) struct Stats {
     /// Where a day begins at midnight [default: here, or UTC with --json]
     #[arg(long, value_name = "ZONE")]
     pub(crate) tz: Option<String>,
+
+    /// Why prompts were not read from the providers' caches, ranked by what it cost
+    #[arg(long, conflicts_with_all = ["by", "tz"])]
+    pub(crate) cache: bool,
+
+    /// With --cache: from then on: a time, a day, or how long ago (2h, 3d)
+    #[arg(long, value_name = "TIME", requires = "cache")]
+    pub(crate) since: Option<String>,
+
+    /// With --cache: up to then
+    #[arg(long, value_name = "TIME", requires = "cache")]
+    pub(crate) until: Option<String>,
+
+    /// With --cache: fail if less than this share of what could have been read was, from 0 to 1
+    #[arg(long, value_name = "SHARE", requires = "cache", value_parser = share)]
+    pub(crate) alarm: Option<f64>,
+}
+
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    share.ok_or_else(|| "say a number from 0 to 1, as in 0.8".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
@@ -382,11 +408,49 @@ pub(crate) struct Tree {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk explain cc-task-0002
-  ropewalk explain 3f2a81c0~3 --json")]
+  ropewalk explain 3f2a81c0~3 --json
+  ropewalk explain --cache cc-task-0002         why its prompt was not read from the provider's cache")]
 pub(crate) struct Explain {
     /// An exchange; of a conversation the last turn
     #[arg(value_name = "EXCHANGE")]
     pub(crate) reference: String,
+
+    /// What the provider could have read from its cache, what it did read, what broke the prompt first, and what that cost
+    #[arg(long)]
+    pub(crate) cache: bool,
+}
+
+/// Say which exchange brought each system block and each tool, and what it has cost since
+///
+/// Tokens and money of one part of a prompt are estimates, from its bytes and from what the provider's cache did with its place. Of
+/// an agent type, a project or a client's version the newest thousand turns are looked at, and what is new among them is told.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk blame 3f2a81c0                       what is in force at a conversation's last turn
+  ropewalk blame 3f2a81c0 --timeline            every change on the way there
+  ropewalk blame --project site                 when prompts and tools changed in a project
+  ropewalk blame --client claude-code/2.1.197 --json
+  ropewalk blame --agent-type 0f3a9c1e22b4d587")]
+pub(crate) struct Blame {
+    /// An exchange; of a conversation the last turn
+    #[arg(value_name = "REF", required_unless_present_any = ["agent_type", "project", "client"])]
+    pub(crate) reference: Option<String>,
+
+    /// Every change up to REF rather than what is in force there
+    #[arg(long)]
+    pub(crate) timeline: bool,
+
+    /// The changes among agents of one type, by its whole hash
+    #[arg(long, value_name = "HASH", conflicts_with_all = ["reference", "project", "client"])]
+    pub(crate) agent_type: Option<String>,
+
+    /// The changes in a project
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["reference", "client"])]
+    pub(crate) project: Option<String>,
+
+    /// The changes in what one version of a client sends
+    #[arg(long, value_name = "NAME/VERSION", conflicts_with = "reference")]
+    pub(crate) client: Option<String>,
 }
 
 /// Print what the proxy would add to a text with these references in it
@@ -400,6 +464,81 @@ pub(crate) struct Explain {
 pub(crate) struct Resolve {
     #[arg(required = true, value_name = "REF")]
     pub(crate) references: Vec<String>,
+}
+
+/// How a recorded request is sent again.
+#[derive(Debug, Args)]
+pub(crate) struct Otherwise {
+    /// The model that is to answer
+    #[arg(long, value_name = "MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// Another value of an option: JSON, or a text. Options of options with a dot. May be repeated
+    #[arg(long = "set", value_name = "OPTION=VALUE")]
+    pub(crate) set: Vec<String>,
+
+    /// Without an option that the request has. May be repeated
+    #[arg(long = "unset", value_name = "OPTION")]
+    pub(crate) unset: Vec<String>,
+
+    /// The variable that has the provider's key [default: ANTHROPIC_API_KEY, ANTHROPIC_AUTH_TOKEN, OPENAI_API_KEY, GEMINI_API_KEY]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) key_env: Option<String>,
+
+    /// Where a provider is, as for `serve`
+    #[arg(long = "upstream", value_name = "PROVIDER=URL", value_parser = upstream)]
+    pub(crate) upstreams: Vec<(String, String)>,
+}
+
+/// Send a recorded request again, to another model or with other options
+///
+/// All of the request but what is asked for otherwise keeps its bytes. It goes through the server of this data folder if one runs, else through
+/// one of its own, to the upstream that it went to, with the key that the environment has; the answer is recorded beside the one
+/// there is, and `show REF --answers` shows both. A conversation is replayed at its last turn. Exit code 4 if the provider gives no answer.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk replay react_optimization_83p6 --model claude-opus-4-5
+  ropewalk replay @conv_react_optimization_83p6_msg_4 --model claude-haiku-4-5 --set temperature=0 --unset thinking
+  ropewalk replay 7c3f~2 --model gpt-5.1 --dry-run | jq .")]
+pub(crate) struct Replay {
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+
+    #[command(flatten)]
+    pub(crate) otherwise: Otherwise,
+
+    /// Write the body that would be sent, and send nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Find the turn from which on a check fails
+///
+/// Walks the turns that lead to REF as `git bisect run` walks commits: each step runs CMD with an answer on its standard input. Exit code 0 is
+/// good, 1 to 124 is bad, 125 cannot be told; with any other, bisecting ends. The answers are the recorded ones; with
+/// --model, --set or --unset each is asked for anew, and recorded. CMD finds ROPEWALK_EXCHANGE, the turn's, and
+/// ROPEWALK_ANSWER, the answer's exchange, in its environment.
+///
+/// Exit code 0 if a turn was found, 1 if none was, 4 if a provider gives no answer.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk bisect react_optimization_83p6 -- grep -qv useMemo
+  ropewalk bisect react_optimization_83p6 --good 7c3f --model claude-haiku-4-5 -- ./still-answers-in-json")]
+pub(crate) struct Bisect {
+    /// The last turn, which should be bad
+    #[arg(value_name = "REF")]
+    pub(crate) reference: String,
+
+    /// A turn before it that is known to be good [default: the first is tried]
+    #[arg(long, value_name = "REF")]
+    pub(crate) good: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) otherwise: Otherwise,
+
+    /// The check and its arguments
+    #[arg(required = true, last = true, value_name = "CMD")]
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Give a conversation another title

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::process::ExitCode;
 
 use ropewalk_engine::LinkError;
+use ropewalk_engine::replay::ReplayError;
 use ropewalk_engine::view::ViewError;
 use ropewalk_store::StoreError;
 
@@ -18,6 +19,8 @@ pub(crate) enum Kind {
     NotFound = 1,
     Usage = 2,
     Configuration = 3,
+    /// A provider could not be asked, or gave no answer.
+    Upstream = 4,
     Internal = 5,
 }
 
@@ -28,6 +31,7 @@ impl Kind {
             Kind::NotFound => "not_found",
             Kind::Usage => "usage",
             Kind::Configuration => "configuration",
+            Kind::Upstream => "upstream",
             Kind::Internal => "internal",
         }
     }
@@ -143,6 +147,20 @@ impl From<LinkError> for Failure {
         match error {
             LinkError::Store(error) => error.into(),
             other => Failure::new(Kind::Internal, with_causes(&other)),
+        }
+    }
+}
+
+impl From<ReplayError> for Failure {
+    fn from(error: ReplayError) -> Self {
+        let message = with_causes(&error);
+        match error {
+            ReplayError::View(error) => error.into(),
+            ReplayError::NoRequest { .. } => Failure::new(Kind::NotFound, message)
+                .hint("a turn can be sent again; `ropewalk log --exchanges` says which exchanges are turns"),
+            ReplayError::NoModel { .. } => Failure::new(Kind::Usage, message),
+            ReplayError::NoOption { .. } => Failure::new(Kind::Usage, message)
+                .hint("--set temperature=0, --set generationConfig.topK=1, --unset thinking"),
         }
     }
 }

@@ -1,12 +1,13 @@
 //! The command line: arguments in, data on stdout, talk on stderr, an exit code that means something.
 //!
 //! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
-//! that a server writes, `commands` one module per verb, `print` how things look, `secret` the key of
+//! that a server writes, `client` how a server on this machine is asked, `commands` one module per verb, `print` how things look, `secret` the key of
 //! this installation, `failure` what went wrong.
 
 mod any_store;
 mod changes;
 mod cli;
+mod client;
 mod commands;
 mod config;
 mod context;
@@ -67,7 +68,10 @@ fn log_to_stderr() {
 }
 
 fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
-    if matches!(verb, Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_) | Verb::Mcp(_)) {
+    if matches!(
+        verb,
+        Verb::Serve(_) | Verb::Run(_) | Verb::Demo(_) | Verb::Mcp(_) | Verb::Replay(_) | Verb::Bisect(_)
+    ) {
         log_to_stderr();
     }
     let as_of = arguments.global.as_of.as_ref();
@@ -83,10 +87,12 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
                 | Verb::Title(_)
                 | Verb::Doctor(_)
                 | Verb::Mcp(_)
+                | Verb::Replay(_)
+                | Verb::Bisect(_)
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
-        return Err(failure.hint("log, show, tree, explain, resolve, search, match, stats and rebuild take it"));
+        return Err(failure.hint("log, show, tree, explain, blame, resolve, search, match, stats and rebuild take it"));
     }
     let context = Context {
         config: Config::load(&arguments.global)?,
@@ -111,10 +117,13 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Show(show) => commands::show::run(&context, show).await,
             Verb::Tree(tree) => commands::tree::run(&context, tree).await,
             Verb::Explain(explain) => commands::explain::run(&context, explain).await,
+            Verb::Blame(blame) => commands::blame::run(&context, blame).await,
             Verb::Resolve(resolve) => commands::resolve::run(&context, resolve).await,
             Verb::Title(title) => commands::title::run(&context, title).await,
             Verb::Search(search) => commands::search::run(&context, search).await,
             Verb::Match(matched) => commands::matching::run(&context, matched).await,
+            Verb::Replay(replay) => commands::replay::run(&context, replay).await,
+            Verb::Bisect(bisect) => commands::bisect::run(&context, bisect).await,
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,

@@ -72,13 +72,15 @@ impl ConversationRecord {
 
     /// Counts what its answer used.
     pub fn add_answer(&mut self, fact: &Fact) {
+        // Providers count, and may count anything.
+        let add = |sum: &mut u64, count: u64| *sum = sum.saturating_add(count);
         if let Some(usage) = &fact.row.usage {
-            self.input_tokens += usage.input_tokens;
-            self.output_tokens += usage.output_tokens;
-            self.cache_read_tokens += usage.cache_read_tokens;
-            self.cache_write_tokens += usage.cache_write_tokens;
+            add(&mut self.input_tokens, usage.input_tokens);
+            add(&mut self.output_tokens, usage.output_tokens);
+            add(&mut self.cache_read_tokens, usage.cache_read_tokens);
+            add(&mut self.cache_write_tokens, usage.cache_write_tokens);
         }
-        self.cost_nano_usd += fact.row.cost_nano_usd.unwrap_or(0);
+        add(&mut self.cost_nano_usd, fact.row.cost_nano_usd.unwrap_or(0));
     }
 }
 

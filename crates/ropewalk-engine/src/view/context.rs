@@ -9,10 +9,10 @@ use ropewalk_core::model::{Block, Request};
 use ropewalk_store::Store;
 use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
-use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
+use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
 
-use crate::view::{Result, View, utc};
+use crate::view::{LINKS_PAGE, Result, View, utc};
 
 /// Characters of a token, roughly: providers do not say how many tokens a prompt alone has.
 const CHARS_PER_TOKEN: usize = 4;
@@ -68,7 +68,7 @@ impl<S: Store> View<'_, S> {
                     self.compare(before, now, &mut changes).await?;
                 }
             }
-            let Some(last) = page.last().filter(|_| page.len() == PAGE_MAX) else {
+            let Some(last) = page.last().filter(|_| page.len() == LINKS_PAGE) else {
                 return Ok(changes);
             };
             after = Some((last.at, last.exchange));

@@ -7,8 +7,10 @@
 )]
 
 mod arrival;
+mod blame;
 mod claims;
 mod clocks;
+mod counting_store;
 mod generated;
 mod hard_cases;
 mod keys;
@@ -19,6 +21,7 @@ mod names;
 mod prepare;
 mod progress;
 mod projected;
+mod prompt_cache;
 mod recorded;
 mod reuse;
 mod said;

@@ -213,17 +213,27 @@ impl<'s, S: Store> Keeper<'s, S> {
         let recorded = recorder
             .record_telling(exchanges, |raw, prepared| {
                 let new = &prepared.exchange;
-                labels.push((new.provider.clone(), new.kind.clone(), new.status));
+                labels.push((new.provider.clone(), new.kind.clone(), new.status, new.usage));
                 all_told.push(is_heard.then(|| Told::of(owner, raw, prepared)).flatten());
             })
             .await?;
         counters.batch.add(begun.elapsed(), 1);
         let mut by_label = counters.by_label();
-        for ((recorded, (provider, kind, status)), told) in recorded.iter().zip(labels).zip(all_told) {
+        for ((recorded, (provider, kind, status, usage)), told) in recorded.iter().zip(labels).zip(all_told) {
             let is_new = matches!(recorded.outcome, Outcome::New | Outcome::Completed);
             // One that is pending is counted when it ends.
             if !is_new || status == Status::Pending {
                 continue;
+            }
+            if let Some(usage) = usage {
+                for (cache, tokens) in [
+                    ("read", usage.cache_read_tokens),
+                    ("written", usage.cache_write_tokens),
+                    ("none", usage.input_tokens),
+                ] {
+                    let sum = by_label.prompt_tokens.entry((provider.clone(), cache)).or_default();
+                    *sum = sum.saturating_add(tokens);
+                }
             }
             *by_label.exchanges.entry((provider, kind, status.name())).or_default() += 1;
             if let Some(mut told) = told {

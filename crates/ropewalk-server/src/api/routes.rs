@@ -16,11 +16,11 @@ use super::{Answer, Json, Shared, events};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
-use crate::read::{agents, conversations, exchanges, resolve, search, time, tree, whole};
+use crate::read::{agents, blame, cache, conversations, exchanges, resolve, search, time, tree, whole};
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 15] = [
+pub const ROUTES: [(Method, &str); 19] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -34,6 +34,10 @@ pub const ROUTES: [(Method, &str); 15] = [
     (Method::GET, "/api/v1/references"),
     (Method::POST, "/api/v1/match"),
     (Method::GET, "/api/v1/answers"),
+    (Method::GET, "/api/v1/blame"),
+    (Method::GET, "/api/v1/timeline"),
+    (Method::GET, "/api/v1/cache"),
+    (Method::GET, "/api/v1/cache/stats"),
     (Method::GET, "/api/v1/events"),
     (Method::POST, "/mcp"),
 ];
@@ -53,6 +57,10 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/references" => get(references::<S>),
         "/api/v1/match" => post(match_body::<S>),
         "/api/v1/answers" => get(answers::<S>),
+        "/api/v1/blame" => get(blame_of_exchange::<S>),
+        "/api/v1/timeline" => get(timeline::<S>),
+        "/api/v1/cache" => get(cache_of_exchange::<S>),
+        "/api/v1/cache/stats" => get(cache_stats::<S>),
         "/api/v1/events" => get(follow::<S>),
         _ => get(|| async { Problem::no_route() }),
     }
@@ -228,6 +236,24 @@ async fn match_body<S: Source>(whose: Whose<S>, Asked(asked): Asked<MatchOptions
 async fn answers<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
     Json::of(&matched::answers(&owned, &asked.reference).await?)
+}
+
+async fn blame_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&blame::blame(&owned, &asked.reference).await?)
+}
+
+async fn timeline<S: Source>(whose: Whose<S>, Asked(asked): Asked<blame::TimelineOf>) -> Answer {
+    Json::of(&blame::timeline(&whose.now().await?, &asked).await?)
+}
+
+async fn cache_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&cache::explain(&owned, &asked.reference).await?)
+}
+
+async fn cache_stats<S: Source>(whose: Whose<S>, Asked(asked): Asked<cache::CachePeriod>) -> Answer {
+    Json::of(&cache::stats(&whose.now().await?, &asked).await?)
 }
 
 async fn follow<S: Source>(

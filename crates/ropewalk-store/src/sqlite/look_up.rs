@@ -232,26 +232,27 @@ impl View<'_> {
 
     /// Exchanges whose context has this key, newest first, as many as are wanted.
     fn by_context(&self, wanted: &Key, limit: usize, found: &mut Vec<(i64, i64)>) -> Result<()> {
-        for context in hash_index::find(
-            self.connection,
-            &[],
-            self.fresh,
-            self.owner,
-            Kind::ContextKey,
-            &wanted.hash,
-        )? {
-            if !Context::load(self.connection, self.owner, context)?.has(wanted) {
-                continue;
+        let (connection, kind) = (self.connection, Kind::ContextKey);
+        // A popular key is of many contexts. They come newest first and have most of the newest exchanges then, so of the others
+        // only what is newer still is read.
+        let mut since = i64::MIN;
+        for context in hash_index::find(connection, &[], self.fresh, self.owner, kind, &wanted.hash)? {
+            if found.len() >= limit.saturating_mul(2) {
+                found.sort_unstable_by(|a, b| b.cmp(a));
+                found.truncate(limit);
+                since = found.last().map_or(since, |(at, _)| *at);
             }
             let select = "SELECT at, key FROM exchange INDEXED BY exchange_context WHERE owner_id = ?1 AND context = ?2 \
-                          AND at <= ?3 ORDER BY at DESC, key DESC LIMIT ?4";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let columns = params![self.owner.0, context, self.as_of.0, limit as i64];
+                          AND at <= ?3 AND at >= ?5 ORDER BY at DESC, key DESC LIMIT ?4";
+            let mut statement = connection.prepare_cached(select).map_err(problem)?;
+            let columns = params![self.owner.0, context, self.as_of.0, limit as i64, since];
             let rows = statement
                 .query_map(columns, |row| Ok((row.get(0)?, number(row.get(1)?))))
                 .map_err(problem)?;
-            for row in rows {
-                found.push(row.map_err(problem)?);
+            let rows: Vec<(i64, i64)> = rows.collect::<rusqlite::Result<_>>().map_err(problem)?;
+            // The index knows the beginning of a hash only.
+            if !rows.is_empty() && Context::load(connection, self.owner, context)?.has(wanted) {
+                found.extend(rows);
             }
         }
         Ok(())

@@ -165,6 +165,8 @@ pub async fn keys_find_their_exchanges_newest_first_and_limited<S: Store + 'stat
         let text = format!("question {turns}");
         let mut case = turn(&format!("k{turns}"), after_turns(turns), &[&text], Some("yes"));
         case.new.keys.extend(shared);
+        // Of several sessions, which share what they are found by and nothing else.
+        case.new.session = Some(format!("session {}", turns % 3));
         numbers.push((turns, record_one(&*store, owner, &case).await.number));
     }
     numbers.sort_unstable_by_key(|(turns, _)| std::cmp::Reverse(*turns));

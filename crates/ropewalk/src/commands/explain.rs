@@ -1,5 +1,6 @@
 //! `ropewalk explain`: why an exchange is where it is.
 
+use super::explain_cache;
 use crate::cli::Explain;
 use crate::context::Context;
 use crate::failure::Failure;
@@ -10,8 +11,12 @@ pub(crate) async fn run(context: &Context, arguments: &Explain) -> Result<(), Fa
     let store = context.read().await?;
     let view = context.view_to_find(&store).await?;
     let row = view.resolve_exchange(&arguments.reference).await?;
-    let explanation = view.explain(&row).await?;
     let mut out = Out::new();
+    if arguments.cache {
+        explain_cache::run(context, &view, &row, &mut out).await?;
+        return out.finish();
+    }
+    let explanation = view.explain(&row).await?;
     if context.json {
         out.json(&explanation)?;
         return out.finish();

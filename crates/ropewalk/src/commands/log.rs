@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
+use ropewalk_engine::reuse::HIT;
 use ropewalk_engine::view::{ConversationView, Directory, ExchangeView, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
@@ -190,6 +191,9 @@ pub(super) fn exchange_line(exchange: &ExchangeView) -> String {
     let mut words = vec![exchange.kind.clone()];
     if exchange.status != "complete" {
         words.push(exchange.status.to_owned());
+    }
+    if exchange.reuse == HIT {
+        words.push("reused".to_owned());
     }
     words.extend(exchange.branch_id.iter().map(|branch| one_line(branch)));
     words.extend(

@@ -1,8 +1,11 @@
 //! One module per verb.
 
+pub(crate) mod bisect;
+pub(crate) mod blame;
 pub(crate) mod demo;
 pub(crate) mod doctor;
 pub(crate) mod explain;
+mod explain_cache;
 pub(crate) mod export;
 pub(crate) mod fsck;
 mod graph;
@@ -12,6 +15,7 @@ pub(crate) mod log;
 pub(crate) mod matching;
 pub(crate) mod mcp;
 pub(crate) mod rebuild;
+pub(crate) mod replay;
 pub(crate) mod resolve;
 pub(crate) mod run;
 pub(crate) mod search;

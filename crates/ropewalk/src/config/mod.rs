@@ -12,11 +12,13 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_engine::Settings;
 use ropewalk_engine::spawn::{SpawnTool, SpawnTools};
+use ropewalk_proxy::forward::{self, Fingerprint};
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use crate::cli::Global;
 use crate::failure::{Failure, Kind};
+use crate::secret;
 
 use otel::{Environment, Otel};
 pub(crate) use serving::{DEFAULT_LISTEN, Serving};
@@ -130,6 +132,20 @@ impl Config {
             serving: Serving::default(),
             otel: Otel::default(),
             otel_environment: Environment::default(),
+            ..self.clone()
+        }
+    }
+
+    /// What the proxy takes; upstreams of the command line win.
+    pub(crate) fn settings(&self, upstreams: &[(String, String)]) -> Result<forward::Settings, Failure> {
+        let fingerprint = || Ok(Fingerprint::new(secret::key(self.data_folder()?)?));
+        self.serving.settings(upstreams, self.asked_owner(), fingerprint)
+    }
+
+    /// With somebody asked for.
+    pub(crate) fn for_owner(&self, owner: &str) -> Self {
+        Config {
+            chosen_owner: Some(owner.to_owned()),
             ..self.clone()
         }
     }

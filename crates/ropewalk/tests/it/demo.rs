@@ -24,13 +24,13 @@ fn shows_everything_as_it_was_scripted() {
     let conversations = store.json(&["log"]);
     let exchanges = store.json(&["log", "--exchanges"]);
     assert_eq!(said[0]["exchanges"], exchanges.len());
-    assert_eq!(conversations.len(), 3);
+    assert_eq!(conversations.len(), 6);
 
     let of = |conversation: &Value| -> Vec<&Value> {
         let is_in = |row: &&Value| row["conversation_id"] == conversation["conversation_id"];
         exchanges.iter().filter(is_in).collect()
     };
-    let claude = of(&conversations[2]);
+    let claude = of(&conversations[5]);
     assert_eq!(
         count_by(&claude, |row| &row["branch_kind"]),
         [
@@ -63,7 +63,7 @@ fn shows_everything_as_it_was_scripted() {
         ]
         .into()
     );
-    for (conversation, provider, turns) in [(&conversations[1], "openai", 3), (&conversations[0], "openai", 2)] {
+    for (conversation, provider, turns) in [(&conversations[4], "openai", 3), (&conversations[3], "openai", 2)] {
         let rows = of(conversation);
         assert_eq!(count_by(&rows, |row| &row["provider"]), [(provider, turns)].into());
         assert_eq!(
@@ -71,6 +71,36 @@ fn shows_everything_as_it_was_scripted() {
             [("new", 1), ("prefix", turns - 1)].into()
         );
     }
+}
+
+#[test]
+fn a_program_quotes_a_conversation_and_another_is_answered_from_the_store() {
+    let store = TestStore::new();
+    let said = store.json(&QUICK);
+    let command = |verb: &str| {
+        let commands = said[0]["commands"].as_array().unwrap().iter();
+        let mut words = commands.filter_map(|command| {
+            let (_, words) = command.as_str().unwrap().split_once(verb)?;
+            Some(words.split(' ').next().unwrap().to_owned())
+        });
+        words.next_back().unwrap()
+    };
+    let (reference, quoting) = (command(" resolve "), command(" show "));
+    let resolved = store.ok(&["resolve", &reference]);
+    assert!(resolved.contains("and then the commit"), "{resolved}");
+    let raw = |half: &str| store.ok(&["show", &quoting, "--raw", half]);
+    let said: Value = serde_json::from_str(&raw("request")).unwrap();
+    let sent: Value = serde_json::from_str(&raw("sent")).unwrap();
+    let text = |body: &Value| body["messages"][1]["content"].as_str().unwrap().to_owned();
+    assert_eq!(text(&sent), format!("{}\n\n{}", text(&said), resolved.trim_end()));
+
+    let exchanges = store.json(&["log", "--exchanges"]);
+    let reuse: Vec<&str> = exchanges.iter().map(|row| row["reuse"].as_str().unwrap()).collect();
+    let count = |kind: &str| reuse.iter().filter(|found| **found == kind).count();
+    assert_eq!((count("hit"), count("stored")), (1, 1));
+    assert_eq!(exchanges.last().unwrap()["reuse"], "hit");
+    let graph = store.ok(&["log", "--graph"]);
+    assert_eq!(graph.matches("reused").count(), 1, "{graph}");
 }
 
 #[test]
@@ -129,7 +159,7 @@ fn prints_a_preview_and_commands_that_work() {
             command.split(' ').skip(1).collect()
         })
         .collect();
-    assert_eq!(commands.len(), 6);
+    assert_eq!(commands.len(), 8);
     for command in commands {
         assert!(!store.ok(&command).is_empty(), "{command:?}");
     }

@@ -7,6 +7,8 @@
     reason = "the functions around the tests may fail and talk as tests do"
 )]
 
+mod blame;
+mod cache;
 mod claude_log;
 mod configuration;
 mod demo;
@@ -21,6 +23,7 @@ mod logs;
 mod matching;
 mod mcp;
 mod python;
+mod replay;
 mod serve;
 mod show;
 mod store;

@@ -23,7 +23,7 @@ fn matched(store: &TestStore, said: &[&str], arguments: &[&str]) -> (Option<i32>
 }
 
 /// Times are local, and so another text elsewhere, but as long as here.
-fn without_times(text: &str) -> String {
+pub(crate) fn without_times(text: &str) -> String {
     const SHAPE: &[u8] = b"0000-00-00 00:00:00";
     let mut out = text.as_bytes().to_vec();
     for at in 0..out.len().saturating_sub(SHAPE.len() - 1) {

@@ -64,7 +64,15 @@ const fn line(asked: &'static str, replies: &'static [Reply]) -> Line {
     Line { asked, replies }
 }
 
-const LINES: [Line; 31] = [
+const LINES: [Line; 33] = [
+    // Programs that quote another conversation, and that ask what was asked before. First, because of what is quoted.
+    line(
+        "release notes",
+        &[says(
+            "Dates: 29 February is accepted in leap years; the documentation follows.",
+        )],
+    ),
+    line("become a republic", &[says("On 17 June 1944.")]),
     // The conversation in Claude Code.
     line("<session>", &[says(r#"{"title": "Leap days in parse_date"}"#)]),
     line(

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use super::http::{Answer, Sent, Until, send};
+use crate::client::{Answer, Sent, Until, send};
 use crate::failure::{Failure, Kind};
 
 const PATH: &str = "/v1/messages?beta=true";

@@ -1,7 +1,7 @@
 //! `ropewalk demo`: everything there is to see, without a key and without a network.
 //!
 //! Real clients' requests go through a real proxy to a scripted provider on this machine. Read [`script`] first: it is the
-//! story. [`claude`] and [`openai`] are the clients that tell it, [`http`] is how they speak, [`upstream`] is the provider,
+//! story. [`claude`] and [`openai`] are the clients that tell it, [`upstream`] is the provider,
 //! with [`answers`] to what it is asked in the [`formats`] of three APIs.
 //!
 //! Invariants: nothing leaves this machine; what the provider says depends on what it is asked, never on a clock or on who came
@@ -10,7 +10,6 @@
 mod answers;
 mod claude;
 mod formats;
-mod http;
 mod openai;
 mod script;
 mod upstream;
@@ -24,12 +23,13 @@ use ropewalk_store::sqlite;
 use serde_json::json;
 
 use super::serve::Server;
-use super::{log, tree};
-use crate::cli::{Demo, Log, Serve, Tree};
+use super::{log, resolve, tree};
+use crate::cli::{Demo, Log, Resolve, Serve, Tree};
 use crate::config::Config;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::print::out::{Out, say};
+use crate::secret;
 use script::Told;
 use upstream::Upstream;
 
@@ -53,7 +53,8 @@ pub(crate) async fn run(context: &Context, arguments: &Demo) -> Result<(), Failu
         "a proxy listens on {}, a scripted provider behind it",
         server.url()
     ));
-    let told = script::tell(server.address()).await;
+    let token = secret::token(&folder)?;
+    let told = script::tell(server.address(), &token).await;
     server.stop().await;
     upstream.stop();
     let told = told?;
@@ -96,7 +97,7 @@ fn folder_of_its_own(config: &Config) -> Result<PathBuf, Failure> {
 }
 
 /// What to look at, and with which words.
-fn commands(folder: &Path, told: &Told) -> [(String, &'static str); 6] {
+fn commands(folder: &Path, told: &Told) -> [(String, &'static str); 8] {
     let command = |rest: &str| format!("ropewalk --data {} {rest}", folder.display());
     [
         (command("log --graph"), "conversations with their branches"),
@@ -107,7 +108,15 @@ fn commands(folder: &Path, told: &Told) -> [(String, &'static str); 6] {
             "how a compaction was recognised",
         ),
         (command(&format!("show {}", told.continued)), "what was said there"),
-        (command("stats"), "sums"),
+        (
+            command(&format!("resolve {}", told.reference)),
+            "what a reference comes to",
+        ),
+        (
+            command(&format!("show {} --raw sent", told.quoting)),
+            "what the provider got of it",
+        ),
+        (command("stats"), "sums, and what reuse has saved"),
     ]
 }
 
@@ -131,6 +140,9 @@ async fn show(context: &Context, folder: &Path, told: &Told) -> Result<(), Failu
         count: 10,
     };
     tree::run(context, &newest).await?;
+    heading(&format!("\n$ ropewalk resolve {}\n", told.reference))?;
+    let references = vec![told.reference.clone()];
+    resolve::run(context, &Resolve { references }).await?;
     let mut out = Out::new();
     out.line(&format!(
         "\n{} requests went through the proxy. Look around:\n",

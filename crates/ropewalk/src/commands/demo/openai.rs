@@ -7,7 +7,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use super::claude::unexpected;
-use super::http::{Sent, Until, send};
+use crate::client::{Sent, Until, send};
 use crate::failure::Failure;
 
 const KEY: &str = "Bearer demo";
@@ -116,6 +116,10 @@ fn item(role: &str, text: &str) -> Value {
 pub(super) struct Program {
     proxy: SocketAddr,
     messages: Vec<Value>,
+    /// It takes an answer that the store has.
+    reuses: bool,
+    /// The name of the last exchange.
+    pub(super) exchange: String,
     pub(super) exchanges: usize,
 }
 
@@ -124,7 +128,16 @@ impl Program {
         Program {
             proxy,
             messages: vec![json!({"role": "system", "content": "Answer in one sentence."})],
+            reuses: false,
+            exchange: String::new(),
             exchanges: 0,
+        }
+    }
+
+    pub(super) fn reusing(proxy: SocketAddr) -> Self {
+        Program {
+            reuses: true,
+            ..Program::new(proxy)
         }
     }
 
@@ -145,14 +158,19 @@ impl Program {
 
     async fn ask(&mut self) -> Result<(), Failure> {
         let lookup = json!({"type": "function", "function": {"name": "lookup", "parameters": {"type": "object"}}});
-        let body = json!({"model": "gpt-4o-mini", "messages": self.messages, "tools": [lookup]});
-        let headers = vec![
+        let mut body = json!({"model": "gpt-4o-mini", "messages": self.messages, "tools": [lookup]});
+        let mut headers = vec![
             ("user-agent", "OpenAI/Python 3.49.0".to_owned()),
             ("authorization", KEY.to_owned()),
         ];
+        if self.reuses {
+            body["temperature"] = json!(0);
+            headers.push(("x-ropewalk-reuse", "exact".to_owned()));
+        }
         let sent = Sent::post("/v1/chat/completions", headers, body.to_string());
         let answer = send(self.proxy, &sent, Until::End).await?;
         self.exchanges += 1;
+        self.exchange = answer.exchange.clone().unwrap_or_default();
         let completion: Value = serde_json::from_str(&answer.text).unwrap_or_default();
         match &completion["choices"][0]["message"] {
             Value::Null => Err(unexpected(&answer)),

@@ -1,10 +1,15 @@
 //! The story: one long conversation in Claude Code with everything that happens to such conversations, a short one in Codex,
-//! and one of a program.
+//! and programs: one with a tool, one that quotes the first conversation, and one that asks twice.
 
 use std::net::SocketAddr;
+use std::time::Duration;
+
+use http::Method;
+use serde_json::Value;
 
 use super::claude::{Call, Claude};
 use super::openai::{Codex, Program};
+use crate::client::{Sent, Until, send};
 use crate::failure::{Failure, Kind};
 use crate::print::out::say;
 
@@ -14,13 +19,17 @@ pub(super) struct Told {
     pub(super) exchanges: usize,
     /// The exchange that goes on from a summary.
     pub(super) continued: String,
+    /// What a program quoted, and the exchange in which it did.
+    pub(super) reference: String,
+    pub(super) quoting: String,
 }
 
 const SESSION: &str = "d3300000-0000-4000-8000-000000000001";
 const FORKED_SESSION: &str = "d3300000-0000-4000-8000-000000000002";
 const THREAD: &str = "d3300000-0000-7000-8000-000000000003";
 
-pub(super) async fn tell(proxy: SocketAddr) -> Result<Told, Failure> {
+/// `token` is that of the API.
+pub(super) async fn tell(proxy: SocketAddr, token: &str) -> Result<Told, Failure> {
     let mut told = Told::default();
     let mut claude = Claude::new(proxy, SESSION);
     mend_a_bug(&mut claude).await?;
@@ -41,7 +50,55 @@ pub(super) async fn tell(proxy: SocketAddr) -> Result<Told, Failure> {
     program.say("What is the capital of Iceland?").await?;
     program.give("Reykjavik, 139,000").await?;
     told.exchanges += codex.exchanges + program.exchanges;
+    quote(proxy, token, &mut told).await?;
+    say("- the same question twice: the second answer is from the store");
+    for _ in 0..2 {
+        let mut program = Program::reusing(proxy);
+        program.say("When did Iceland become a republic?").await?;
+        told.exchanges += program.exchanges;
+    }
     Ok(told)
+}
+
+/// A program writes a reference to an answer in Claude Code; the proxy adds the words of that answer.
+async fn quote(proxy: SocketAddr, token: &str, told: &mut Told) -> Result<(), Failure> {
+    told.reference = newest_answer(proxy, token).await?;
+    say(&format!(
+        "- a program quotes the conversation in Claude Code: {}",
+        told.reference
+    ));
+    let mut program = Program::new(proxy);
+    let asked = format!("A line for the release notes, please. What is left: {}", told.reference);
+    program.say(&asked).await?;
+    told.quoting.clone_from(&program.exchange);
+    told.exchanges += program.exchanges;
+    Ok(())
+}
+
+/// The name of the last answer in the conversation about leap days, which it has soon after the answer has ended.
+async fn newest_answer(proxy: SocketAddr, token: &str) -> Result<String, Failure> {
+    /// Naming takes milliseconds; a busy machine takes its time.
+    const TRIES_MAX: usize = 600;
+    const PAUSE: Duration = Duration::from_millis(50);
+    let headers = || vec![("authorization", format!("Bearer {token}"))];
+    for _ in 0..TRIES_MAX {
+        let asked = Sent::bare(Method::GET, "/api/v1/references?q=leap_days", headers());
+        let answer = send(proxy, &asked, Until::End).await?;
+        let said: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+        let newest = said["suggestions"].as_array().and_then(|all| {
+            let message = all.iter().find(|suggestion| suggestion["kind"] == "message")?;
+            let is_last = message["text"].as_str()?.contains("and then the commit");
+            message["reference"].as_str().filter(|_| is_last)
+        });
+        if let Some(reference) = newest {
+            return Ok(reference.to_owned());
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+    Err(Failure::new(
+        Kind::Internal,
+        "the demonstration's conversation has no name",
+    ))
 }
 
 /// Four turns with tools; a second question, whose first request the provider refuses.

@@ -23,10 +23,13 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const ANSWER_BYTES_MAX: u64 = 64 << 10;
 
 /// What the file says.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Said {
     pub(crate) address: SocketAddr,
     pub(crate) process: u32,
+    /// Whose everything is that passes, where all is one owner's.
+    #[serde(default)]
+    pub(crate) owner: Option<String>,
 }
 
 /// What a server says of itself while it runs.
@@ -36,11 +39,12 @@ pub(crate) struct Announcement {
 }
 
 impl Announcement {
-    pub(super) fn make(data_folder: &Path, address: SocketAddr) -> Result<Self, Failure> {
+    pub(super) fn make(data_folder: &Path, address: SocketAddr, owner: Option<String>) -> Result<Self, Failure> {
         let path = data_folder.join(FILE_NAME);
         let said = Said {
             address,
             process: std::process::id(),
+            owner,
         };
         let text = serde_json::to_string(&said).unwrap_or_default();
         let mut options = OpenOptions::new();

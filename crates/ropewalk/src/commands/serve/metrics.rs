@@ -91,6 +91,16 @@ impl Collector for Numbers {
             let labels = [("provider", &**provider), ("kind", &**kind), ("status", *status)];
             ConstCounter::new(*count).encode(exchanges.encode_family(&labels)?)?;
         }
+        let mut tokens = to.encode_descriptor(
+            "prompt_tokens",
+            "tokens of prompts, by what the provider's cache did with them",
+            None,
+            MetricType::Counter,
+        )?;
+        for ((provider, cache), count) in &recording.by_label.prompt_tokens {
+            let labels = [("provider", &**provider), ("cache", *cache)];
+            ConstCounter::new(*count).encode(tokens.encode_family(&labels)?)?;
+        }
         let mut links = to.encode_descriptor("link", "links by method", None, MetricType::Counter)?;
         for (method, count) in &recording.by_label.links {
             ConstCounter::new(*count).encode(links.encode_family(&[("method", *method)])?)?;

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::counters::Counters;
-use ropewalk_proxy::forward::{Fingerprint, Forwarding, Interpose, Routes, Settings};
+use ropewalk_proxy::forward::{Forwarding, Interpose, Owners, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
 use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
 use ropewalk_proxy::references::{self, References};
@@ -160,6 +160,10 @@ impl Server {
             linking: config.linking,
         };
         let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
+        let local_owner = match &settings.owners {
+            Owners::Local(owner) => Some(owner.to_string()),
+            Owners::Tokens(_) | Owners::Credential(_) => None,
+        };
         let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
         let sources = Arc::new(Sources::new(
             journal.clone(),
@@ -190,7 +194,7 @@ impl Server {
             exporter,
             address,
             place: place_name(&config.place),
-            announcement: Announcement::make(config.data_folder()?, address)?,
+            announcement: Announcement::make(config.data_folder()?, address, local_owner)?,
             changes,
             reuse,
             api,
@@ -252,10 +256,7 @@ impl Server {
 
 /// What the configuration and the command line say about forwarding.
 fn settings(config: &Config, arguments: &Serve) -> Result<Settings, Failure> {
-    let fingerprint = || Ok(Fingerprint::new(secret::key(config.data_folder()?)?));
-    config
-        .serving
-        .settings(&arguments.upstreams, config.asked_owner(), fingerprint)
+    config.settings(&arguments.upstreams)
 }
 
 struct Listeners {

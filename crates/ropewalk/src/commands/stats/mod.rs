@@ -1,5 +1,6 @@
 //! `ropewalk stats`: how much there is, and what it cost.
 
+mod cache;
 mod roll_up;
 
 use std::collections::BTreeMap;
@@ -46,32 +47,42 @@ struct OwnerFigures {
 pub(crate) async fn run(context: &Context, arguments: &Stats) -> Result<(), Failure> {
     let store = context.read().await?;
     let mut out = Out::new();
+    if arguments.cache {
+        let views = views(context, &store).await?;
+        return cache::run(context, arguments, &views, out).await;
+    }
     let roll_up = RollUp::new(context, arguments)?;
     let file_bytes = match &context.config.place {
         Place::Folder(folder) => Some(file_bytes(folder)),
         Place::Postgres(_) => None,
     };
-    if context.config.asked_owner().is_some() || store.is_none() {
-        if let Some(view) = context.view(&store).await? {
-            print(context, &figures(&view, &roll_up, file_bytes).await?, &mut out)?;
-        }
-        return out.finish();
+    let views = views(context, &store).await?;
+    for view in &views {
+        print(context, &figures(view, &roll_up, file_bytes).await?, &mut out)?;
     }
-    let Some(store) = &store else { return Ok(()) };
-    let mut after = None;
-    loop {
-        let owners: Vec<(OwnerId, String)> = store.owners(after).await?;
-        let Some((_, last)) = owners.last() else { break };
-        after = Some(last.clone());
-        for (owner, name) in owners {
-            let view = View::new(store, owner, name);
-            print(context, &figures(&view, &roll_up, file_bytes).await?, &mut out)?;
-        }
-    }
-    if let (false, Some(file_bytes)) = (context.json, file_bytes) {
+    // Whoever asked for one owner's data did not ask for the file, which all share.
+    let is_of_all = context.config.asked_owner().is_none() && store.is_some();
+    if let (true, false, Some(file_bytes)) = (is_of_all, context.json, file_bytes) {
         say(&format!("the file has {}", bytes(file_bytes)));
     }
     out.finish()
+}
+
+/// The data of the owner that was asked for, else of every owner.
+async fn views<'s>(context: &Context, store: &'s Option<AnyStore>) -> Result<Vec<View<'s, AnyStore>>, Failure> {
+    let Some(all) = store.as_ref().filter(|_| context.config.asked_owner().is_none()) else {
+        return Ok(context.view(store).await?.into_iter().collect());
+    };
+    let mut views = Vec::new();
+    let mut after = None;
+    loop {
+        let owners: Vec<(OwnerId, String)> = all.owners(after).await?;
+        let Some((_, last)) = owners.last() else {
+            return Ok(views);
+        };
+        after = Some(last.clone());
+        views.extend(owners.into_iter().map(|(owner, name)| View::new(all, owner, name)));
+    }
 }
 
 async fn figures(

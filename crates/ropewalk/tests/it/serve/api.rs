@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 use super::client::{Client, Kind, Seen};
 use super::server::{PATIENCE, POLL, Place, Server, wait_until};
+use crate::cache::rope;
 use crate::store::{jsonl, talk, turn};
 
 const TWO_OWNERS: &str =
@@ -134,7 +135,8 @@ impl Caller {
         let escaped = name.replace('@', "%40");
         for (_, path) in &ROUTES {
             let query = match *path {
-                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/exchanges" | "/api/v1/agents" => {
+                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/exchanges" | "/api/v1/agents" | "/api/v1/cache"
+                | "/api/v1/blame" | "/api/v1/timeline" => {
                     format!("ref={escaped}")
                 }
                 "/api/v1/references" => format!("q={escaped}"),
@@ -147,7 +149,7 @@ impl Caller {
                 | "/api/v1/exchanges/{ref}/{half}"
                 | "/api/v1/sessions/{ref}/messages" => String::new(),
                 // Asked without a name.
-                "/api/v1/conversations" | "/api/v1/match" | "/mcp" => continue,
+                "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/mcp" => continue,
                 new => panic!("{new} is not asked about"),
             };
             let path = path.replace("{ref}", &escaped).replace("{half}", "request");
@@ -193,9 +195,9 @@ impl Caller {
                 "/api/v1/events" => self.get(&format!("{path}?after={first}&limit=1")).await.text(),
                 "/api/v1/conversations" | "/api/v1/exchanges" => self.get(path).await.text(),
                 "/api/v1/search" => self.get("/api/v1/search?query=rope").await.text(),
-                // Agents have no words of their own: they are asked about by name.
-                "/api/v1/agents" => continue,
-                "/api/v1/resolve" | "/api/v1/answers" | "/mcp" => continue,
+                // Neither agents nor sums have words of their own.
+                "/api/v1/agents" | "/api/v1/cache/stats" => continue,
+                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline" | "/mcp" => continue,
                 named if named.contains("{ref}") => continue,
                 new => panic!("{new} is not asked"),
             });
@@ -775,5 +777,90 @@ async fn what_is_listed_is_read_page_by_page_and_in_the_shapes_of_the_command_li
         .stdout;
     assert_eq!(request.body, recorded);
     assert_eq!(request.headers["content-disposition"], "attachment");
+    assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn caches_and_blame_are_answered_as_on_the_command_line() {
+    let (_upstream, place) = two_owners().await;
+    let mut lines = rope("Tuesday");
+    for line in &mut lines {
+        line["path"] = json!("/p/site/anthropic/v1/messages");
+    }
+    let file = place.store.file("rope.jsonl", &jsonl(&lines));
+    place.store.ok(&["--owner", "ann", "import", file.to_str().unwrap()]);
+    let since = "2026-03-01T10:01:30Z";
+    let type_hash = place
+        .store
+        .json(&["--owner", "ann", "log", "--exchanges"])
+        .last()
+        .unwrap()["agent"]["type_hash"]
+        .clone();
+    let type_hash = type_hash.as_str().unwrap();
+    let cases: [(&[&str], String); 7] = [
+        (&["explain", "--cache", "rope-3"], "cache?ref=rope-3".to_owned()),
+        (&["stats", "--cache"], "cache/stats".to_owned()),
+        (
+            &["stats", "--cache", "--since", since],
+            format!("cache/stats?since={since}"),
+        ),
+        (&["blame", "rope-4"], "blame?ref=rope-4".to_owned()),
+        (&["blame", "rope-4", "--timeline"], "timeline?ref=rope-4".to_owned()),
+        (&["blame", "--project", "site"], "timeline?project=site".to_owned()),
+        (
+            &["blame", "--agent-type", type_hash],
+            format!("timeline?agent_type={type_hash}"),
+        ),
+    ];
+    let expected: Vec<Value> = cases
+        .iter()
+        .map(|(arguments, _)| {
+            let mut all = vec!["--owner", "ann"];
+            all.extend(*arguments);
+            place.store.json(&all).remove(0)
+        })
+        .collect();
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    for ((_, path), expected) in cases.iter().zip(&expected) {
+        let seen = ann.get(&format!("/api/v1/{path}")).await;
+        assert_eq!(
+            serde_json::from_str::<Value>(&seen.text()).unwrap(),
+            *expected,
+            "{path}"
+        );
+    }
+    // Whoever has nothing of it is told the same as who asks for nothing.
+    let mut bob = Caller::new(&server, "bobs-token").await;
+    for path in ["cache?ref=rope-3", "blame?ref=rope-3", "timeline?ref=rope-3"] {
+        assert_eq!(
+            bob.get(&format!("/api/v1/{path}")).await.status,
+            StatusCode::NOT_FOUND,
+            "{path}"
+        );
+    }
+    for path in ["timeline?project=site", "timeline?client=claude-code/2.1.197"] {
+        let seen = bob.get(&format!("/api/v1/{path}")).await;
+        assert_eq!(
+            seen.text(),
+            r#"{"v":1,"turns":0,"changes":[],"is_cut":false}"#,
+            "{path}"
+        );
+    }
+    let stats: Value = serde_json::from_str(&bob.get("/api/v1/cache/stats").await.text()).unwrap();
+    assert_eq!((&stats["turns"], &stats["nothing_to_explain"]), (&json!(0), &json!(1)));
+    for bad in [
+        "timeline",
+        "timeline?project=a&client=b",
+        "timeline?agent_type=xyz",
+        "cache/stats?since=soon",
+    ] {
+        assert_eq!(
+            ann.get(&format!("/api/v1/{bad}")).await.status,
+            StatusCode::BAD_REQUEST,
+            "{bad}"
+        );
+    }
     assert!(server.stop().is_recorded());
 }

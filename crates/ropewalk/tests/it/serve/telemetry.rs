@@ -356,3 +356,27 @@ async fn a_protocol_that_is_not_spoken_stops_nobody() {
         stopped.said
     );
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tokens_of_prompts_are_counted_by_what_the_cache_did_with_them() {
+    let upstream = upstream().await;
+    let place = Place::before(&upstream);
+    let server = place.serve();
+    call(server.address, STREAMED, "a long rope").await;
+    until_recorded(&server, 1).await;
+    let mut client = Client::connect(server.address).await.unwrap();
+    let told = client.get("/metrics").await.unwrap().text();
+    assert!(server.stop().is_recorded());
+    let usage = &place.exchanges()[0]["usage"];
+    for (cache, member) in [
+        ("none", "input_tokens"),
+        ("read", "cache_read_tokens"),
+        ("written", "cache_write_tokens"),
+    ] {
+        let line = format!(
+            "ropewalk_prompt_tokens_total{{provider=\"anthropic\",cache=\"{cache}\"}} {}\n",
+            usage[member]
+        );
+        assert!(told.contains(&line), "{line}{told}");
+    }
+}

@@ -1,4 +1,4 @@
-//! How the clients of the demonstration speak: one request per connection, and a way to go away in the middle of an answer.
+//! Requests to a server on this machine: one per connection, and a way to go away in the middle of an answer.
 
 use std::net::SocketAddr;
 
@@ -17,15 +17,16 @@ const EXCHANGE_HEADER: &str = "x-ropewalk-exchange";
 
 /// What came back.
 #[derive(Debug)]
-pub(super) struct Answer {
-    pub(super) status: StatusCode,
-    pub(super) exchange: Option<String>,
-    pub(super) text: String,
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) exchange: Option<String>,
+    pub(crate) content_type: Option<String>,
+    pub(crate) text: String,
 }
 
 /// How much of an answer a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Until {
+pub(crate) enum Until {
     End,
     /// Goes away once it has so many bytes.
     Bytes(usize),
@@ -33,15 +34,15 @@ pub(super) enum Until {
 
 /// A request as a client sends it.
 #[derive(Debug)]
-pub(super) struct Sent<'s> {
-    pub(super) method: Method,
-    pub(super) path: &'s str,
-    pub(super) headers: Vec<(&'s str, String)>,
-    pub(super) body: String,
+pub(crate) struct Sent<'s> {
+    pub(crate) method: Method,
+    pub(crate) path: &'s str,
+    pub(crate) headers: Vec<(&'s str, String)>,
+    pub(crate) body: String,
 }
 
 impl<'s> Sent<'s> {
-    pub(super) fn post(path: &'s str, headers: Vec<(&'s str, String)>, body: String) -> Self {
+    pub(crate) fn post(path: &'s str, headers: Vec<(&'s str, String)>, body: String) -> Self {
         Sent {
             method: Method::POST,
             path,
@@ -50,7 +51,7 @@ impl<'s> Sent<'s> {
         }
     }
 
-    pub(super) fn bare(method: Method, path: &'s str, headers: Vec<(&'s str, String)>) -> Self {
+    pub(crate) fn bare(method: Method, path: &'s str, headers: Vec<(&'s str, String)>) -> Self {
         Sent {
             method,
             path,
@@ -60,7 +61,7 @@ impl<'s> Sent<'s> {
     }
 }
 
-pub(super) async fn send(to: SocketAddr, sent: &Sent<'_>, until: Until) -> Result<Answer, Failure> {
+pub(crate) async fn send(to: SocketAddr, sent: &Sent<'_>, until: Until) -> Result<Answer, Failure> {
     let failed = |error: &dyn std::error::Error| Failure::from_error(Kind::Internal, error);
     let socket = TcpStream::connect(to).await.map_err(|error| failed(&error))?;
     let (mut sender, connection) = http1::handshake(TokioIo::new(socket))
@@ -94,8 +95,8 @@ fn request(to: SocketAddr, sent: &Sent<'_>) -> Result<Request<Full<Bytes>>, Fail
 
 async fn read(answer: Response<Incoming>, until: Until) -> Result<Answer, Failure> {
     let status = answer.status();
-    let exchange = answer.headers().get(EXCHANGE_HEADER);
-    let exchange = exchange.and_then(|name| name.to_str().ok()).map(str::to_owned);
+    let header = |name: &str| Some(answer.headers().get(name)?.to_str().ok()?.to_owned());
+    let (exchange, content_type) = (header(EXCHANGE_HEADER), header("content-type"));
     let mut body = answer.into_body();
     let mut bytes: Vec<u8> = Vec::new();
     while let Some(frame) = body.frame().await {
@@ -110,6 +111,7 @@ async fn read(answer: Response<Incoming>, until: Until) -> Result<Answer, Failur
     Ok(Answer {
         status,
         exchange,
+        content_type,
         text: String::from_utf8_lossy(&bytes).into_owned(),
     })
 }
