@@ -52,8 +52,9 @@ bench-link: ## what linking costs, and how well it does on traffic with known tr
 	$(CARGO) bench --locked -p ropewalk-engine --bench linking
 	$(CARGO) bench --locked -p ropewalk-engine --bench truth
 
-bench-insight: ## how fast blame and the explanation of a cache are
+bench-insight: ## how well near-duplicates, templates and merges are found, how fast blame and explanations are
 	$(CARGO) bench --locked -p ropewalk-engine --bench insight
+	$(CARGO) bench --locked -p ropewalk-engine --bench blame
 
 bench-redact: ## what looking for secrets costs
 	$(CARGO) bench --locked -p ropewalk-engine --bench redact

@@ -1,7 +1,7 @@
-//! What it takes to say who brought a system block or a tool, and why a cache was not read, in a store of any size.
+//! What insight costs and how well it does, on sets of which the truth is known.
 //!
-//! `cargo bench -p ropewalk-engine --bench insight -- [CONVERSATIONS]`; ten exchanges each. Prints the time of each answer at a tenth of
-//! the store and at all of it, so that growth can be seen.
+//! `cargo bench -p ropewalk-engine --bench insight -- [CONVERSATIONS] [EXCHANGES]`: near-duplicates and templates over stores of 10^3
+//! conversations and ten times more each time, up to CONVERSATIONS; then who saw a text in a store of EXCHANGES.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,162 +9,197 @@
     reason = "a benchmark may fail and prints what it measured"
 )]
 
+use std::collections::{BTreeSet, HashMap};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::insight::blame::Scope;
+use ropewalk_engine::insight::spread::Wanted;
+use ropewalk_engine::insight::{suggest, templates};
 use ropewalk_engine::view::View;
-use ropewalk_engine::{RawExchange, Recorder, Witness};
+use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_store::Store as _;
 use ropewalk_store::sqlite::{Options, Sqlite};
-use ropewalk_store::{Micros, Store as _};
-use serde_json::{Value, json};
+use ropewalk_testkit::conversation::Random;
+use ropewalk_testkit::labelled::{LabelledMerges, LabelledTalks, Rates, exchange, labelled_prompts, same_label};
 
+const BATCH: usize = 256;
+const FIRST: usize = 1_000;
 const TURNS: usize = 10;
-const LONG_TURNS: usize = 300;
 const PROBES: usize = 50;
-/// Turns after which a conversation's tools change.
-const TOOLS_LAST: usize = 40;
 
-struct Traffic {
-    clock: i64,
-    next: usize,
-}
-
-impl Traffic {
-    fn conversation(&mut self, turns: usize) -> Vec<RawExchange> {
-        let number = self.next;
-        self.next += 1;
-        let mut history: Vec<Value> = Vec::new();
-        (0..turns)
-            .map(|turn| {
-                self.clock += 1_000;
-                let said = "what was said ".repeat(if turns > TURNS { 100 } else { 4 });
-                history.push(json!({"role": "user", "content": format!("{number} asks {turn}: {said}")}));
-                let answer = format!("{number} is answered {turn}: {said}");
-                let raw = exchange(number, turn, self.clock, &history, &answer);
-                history.push(json!({"role": "assistant", "content": answer}));
-                raw
-            })
-            .collect()
+async fn record(store: &Sqlite, exchanges: impl Iterator<Item = RawExchange>) {
+    let mut recorder = Recorder::new(store, "me", &BundledPrices).await.unwrap();
+    let mut exchanges = exchanges.peekable();
+    while exchanges.peek().is_some() {
+        let batch: Vec<RawExchange> = exchanges.by_ref().take(BATCH).collect();
+        recorder.record(&batch).await.unwrap();
+        recorder.link().await.unwrap();
     }
+    while store.index_texts(10_000).await.unwrap().waiting > 0 {}
 }
 
-fn exchange(number: usize, turn: usize, at: i64, history: &[Value], answer: &str) -> RawExchange {
-    let id = format!("e{number}-{turn}");
-    let tools: Vec<Value> = (0..10 + turn / TOOLS_LAST)
-        .map(|tool| json!({"name": format!("Tool{tool}"), "description": "Does what it says. ".repeat(10)}))
-        .collect();
-    let system = format!("You are an agent of release {}.", number / 1_000);
-    let body =
-        json!({"model": "claude-sonnet-4-5", "max_tokens": 9, "tools": tools, "system": system, "messages": history});
-    let response = json!({"id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
-        "content": [{"type": "text", "text": answer}], "stop_reason": "end_turn",
-        "usage": {"input_tokens": 900, "output_tokens": 9, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 2_000}});
-    RawExchange {
-        id,
-        at: Micros(at),
-        ended_at: Some(Micros(at + 400)),
-        spawned_at: Vec::new(),
-        method: "POST".to_owned(),
-        path: "/p/site/anthropic/v1/messages".to_owned(),
-        request_headers: vec![("user-agent".to_owned(), format!("claude-cli/2.1.{}", number / 1_000))],
-        request_body: Bytes::from(body.to_string()),
-        sent_body: None,
-        names: Default::default(),
-        status: Some(200),
-        response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        response_body: Some(Bytes::from(response.to_string())),
-        cut_off: false,
-        witness: Witness::default(),
-        provenance: None,
-    }
+fn each(spent: Duration, count: usize) -> String {
+    let micros = spent.as_secs_f64() * 1e6 / count as f64;
+    format!("{:.2} s, {micros:.0} µs each", spent.as_secs_f64())
 }
 
-#[tokio::main]
-async fn main() {
-    let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
-    let conversations: usize = asked.unwrap_or(2_000);
+async fn near_duplicates_and_templates(count: usize) {
+    let talks = LabelledTalks::new(1, count);
     let folder = tempfile::tempdir().unwrap();
     let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
-    let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
-    let mut traffic = Traffic {
-        clock: 1_767_225_600_000_000,
-        next: 0,
+    record(&store, talks.exchanges()).await;
+    let owner = store.owner("me").await.unwrap();
+    let view = View::new(&store, owner, "me");
+    let begun = Instant::now();
+    let settings = suggest::Settings {
+        given_max: count,
+        compared_max: count,
+        ..suggest::Settings::default()
     };
-    let long = traffic.conversation(LONG_TURNS);
-    record(&mut recorder, &long).await;
-    for part in [conversations / 10, conversations - conversations / 10] {
-        let mut left = part;
-        while left > 0 {
-            let count = left.min(100);
-            let batch: Vec<RawExchange> = (0..count).flat_map(|_| traffic.conversation(TURNS)).collect();
-            record(&mut recorder, &batch).await;
-            left -= count;
-        }
-        measure(&store, traffic.next).await;
-    }
-}
-
-async fn record(recorder: &mut Recorder<'_, Sqlite>, exchanges: &[RawExchange]) {
-    for batch in exchanges.chunks(256) {
-        recorder.record(batch).await.unwrap();
-    }
-    recorder.link().await.unwrap();
-}
-
-async fn measure(store: &Sqlite, conversations: usize) {
-    let view = View::new(store, store.owner("me").await.unwrap(), "me");
-    println!("{} exchanges", (conversations - 1) * TURNS + LONG_TURNS);
-    let step = (conversations / PROBES).max(1);
-    let tips: Vec<String> = (1..conversations)
-        .step_by(step)
-        .map(|number| format!("e{number}-{}", TURNS - 1))
+    let suggestions = view.suggest(&settings).await.unwrap();
+    let spent = begun.elapsed();
+    let places = places(&view).await;
+    let pairs = suggestions.pairs.iter();
+    let found: BTreeSet<(usize, usize)> = pairs
+        .map(|pair| (places[&pair.a.conversation_id], places[&pair.b.conversation_id]))
         .collect();
-    let mut times = [Vec::new(), Vec::new()];
-    for tip in &tips {
-        let row = view.resolve_exchange(tip).await.unwrap();
-        let begun = Instant::now();
-        let blame = view.blame(&row, &BundledPrices).await.unwrap();
-        times[0].push(begun.elapsed());
-        assert_eq!(blame.turns, TURNS as u64);
-        let begun = Instant::now();
-        view.explain_cache(&row, &BundledPrices).await.unwrap();
-        times[1].push(begun.elapsed());
-    }
-    let [blame, explain] = times;
-    tell("blame, 10 turns", blame);
-    tell("explain --cache", explain);
-    let long = view.resolve_exchange(&format!("e0-{}", LONG_TURNS - 1)).await.unwrap();
-    let mut times = [Vec::new(), Vec::new(), Vec::new(), Vec::new()];
-    for _ in 0..PROBES {
-        let begun = Instant::now();
-        let blame = view.blame(&long, &BundledPrices).await.unwrap();
-        times[0].push(begun.elapsed());
-        assert_eq!(blame.turns, LONG_TURNS as u64);
-    }
-    let kind = ropewalk_store::facts::HashKind::AgentType;
-    let hash = long.hashes.iter().find(|(known, _)| *known == kind).unwrap();
-    for (at, scope) in [
-        (1, Scope::Project("site")),
-        (2, Scope::Client("claude-code/2.1.0")),
-        (3, Scope::AgentType(&hash.1)),
-    ] {
-        for _ in 0..5 {
-            let begun = Instant::now();
-            view.timeline(scope, &BundledPrices).await.unwrap();
-            times[at].push(begun.elapsed());
-        }
-    }
-    let [long, project, client, agent_type] = times;
-    tell("blame, 300 turns", long);
-    tell("timeline of a project that has everything", project);
-    tell("timeline of a client's version", client);
-    tell("timeline of an agent type", agent_type);
+    println!(
+        "suggest    {count:>7} conversations: {}; {}",
+        each(spent, count),
+        Rates::of(&found, &talks.alike)
+    );
+    let begun = Instant::now();
+    let mined = view.templates(&templates::Settings::default()).await.unwrap();
+    println!(
+        "templates  {count:>7} conversations: {}; {} prompts",
+        each(begun.elapsed(), count),
+        mined.prompts
+    );
 }
 
-fn tell(what: &str, mut times: Vec<Duration>) {
-    times.sort();
-    let at = |share: f64| times[((times.len() - 1) as f64 * share) as usize].as_secs_f64() * 1e3;
-    println!("  {what}: median {:.2} ms, worst {:.2} ms", at(0.5), at(1.0));
+/// The number of each talk by the id of its conversation.
+async fn places(view: &View<'_, Sqlite>) -> HashMap<String, usize> {
+    let mut places = HashMap::new();
+    let mut before = None;
+    loop {
+        let rows = view.conversations_before(before, BATCH).await.unwrap();
+        let Some(last) = rows.last() else { return places };
+        before = Some((last.last_at, last.root));
+        for row in &rows {
+            let conversation = view.conversation(row).await.unwrap();
+            places.insert(conversation.conversation_id, conversation.roots[0].parse().unwrap());
+        }
+    }
+}
+
+fn prompts(count: usize) {
+    let prompts = labelled_prompts(2, count);
+    let begun = Instant::now();
+    let mut miner = templates::Miner::default();
+    let found: Vec<Option<usize>> = (0..)
+        .zip(&prompts)
+        .map(|(at, prompt)| miner.add(at, true, &prompt.text))
+        .collect();
+    let spent = begun.elapsed();
+    let truth: Vec<Option<usize>> = prompts.iter().map(|prompt| prompt.template).collect();
+    let rates = Rates::of(&same_label(&found), &same_label(&truth));
+    println!("templates  {count:>7} prompts: {}; {rates}", each(spent, count));
+}
+
+async fn merges(count: usize) {
+    let LabelledMerges { exchanges, merges } = LabelledMerges::new(3, count);
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+    record(&store, exchanges.into_iter()).await;
+    let owner = store.owner("me").await.unwrap();
+    let view = View::new(&store, owner, "me");
+    let (mut found, mut before, mut spent) = (BTreeSet::new(), None, Duration::ZERO);
+    loop {
+        let rows = view.conversations_before(before, BATCH).await.unwrap();
+        let Some(last) = rows.last() else { break };
+        before = Some((last.last_at, last.root));
+        let begun = Instant::now();
+        for row in &rows {
+            let in_it = view.merges(row.root).await.unwrap().merges.into_iter();
+            found.extend(in_it.map(|merge| (merge.from_exchange_id, merge.into_exchange_id)));
+        }
+        spent += begun.elapsed();
+    }
+    println!(
+        "merges     {count:>7} conversations: {}; {}",
+        each(spent, count),
+        Rates::of(&found, &merges)
+    );
+}
+
+/// Conversations of some turns, side by side; in one in a thousand of them the second turn brings a secret.
+fn conversations(exchanges: usize) -> impl Iterator<Item = RawExchange> {
+    let mut random = Random(3);
+    (0..exchanges.div_ceil(TURNS)).flat_map(move |conversation| {
+        let mut said: Vec<String> = Vec::new();
+        let turns = (0..TURNS).map(|turn| {
+            let planted = if turn == 1 && conversation % 1_000 == 7 {
+                secret(conversation)
+            } else {
+                String::new()
+            };
+            said.push(format!("{} {planted}", random.prose(200)));
+            said.push(random.prose(300));
+            let at = (conversation * TURNS + turn) as i64 * 1_000_000;
+            exchange(&format!("{conversation}-{turn}"), at, &said)
+        });
+        turns.collect::<Vec<_>>()
+    })
+}
+
+fn secret(conversation: usize) -> String {
+    format!("the key is heron-{conversation}-delta")
+}
+
+async fn who_saw_it(exchanges: usize) {
+    let folder = tempfile::tempdir().unwrap();
+    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+    let begun = Instant::now();
+    record(&store, conversations(exchanges)).await;
+    println!(
+        "spread     {exchanges:>7} exchanges recorded in {:.0} s",
+        begun.elapsed().as_secs_f64()
+    );
+    let owner = store.owner("me").await.unwrap();
+    let view = View::new(&store, owner, "me");
+    let secrets = exchanges.div_ceil(TURNS).div_ceil(1_000);
+    let mut random = Random(4);
+    let mut spent: Vec<Duration> = Vec::new();
+    for _ in 0..PROBES {
+        let wanted = Wanted::new(&secret(random.below(secrets) * 1_000 + 7)).unwrap();
+        let begun = Instant::now();
+        let spread = view.spread(&wanted).await.unwrap();
+        spent.push(begun.elapsed());
+        assert_eq!(spread.exchanges.len(), TURNS - 1);
+    }
+    spent.sort_unstable();
+    let ms = |place: usize| spent[place].as_secs_f64() * 1e3;
+    println!(
+        "spread     {exchanges:>7} exchanges: p50 {:.2} ms, worst {:.2} ms",
+        ms(PROBES / 2),
+        ms(PROBES - 1)
+    );
+}
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut numbers = std::env::args()
+        .skip(1)
+        .filter_map(|argument| argument.parse::<usize>().ok());
+    let (most, exchanges) = (numbers.next().unwrap_or(100_000), numbers.next().unwrap_or(100_000));
+    let mut count = FIRST;
+    while count <= most {
+        near_duplicates_and_templates(count).await;
+        prompts(count);
+        merges(count).await;
+        count *= 10;
+    }
+    if exchanges > 0 {
+        who_saw_it(exchanges).await;
+    }
 }

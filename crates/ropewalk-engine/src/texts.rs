@@ -84,7 +84,7 @@ fn said_itself(text: &Arc<str>) -> Option<Arc<str>> {
 }
 
 /// The strings inside a JSON text, those between them that are none (numbers, words) as written.
-fn strings_of(json: &str) -> Vec<Arc<str>> {
+pub(crate) fn strings_of(json: &str) -> Vec<Arc<str>> {
     let Ok(doc) = Doc::parse_str(json) else {
         return vec![json.into()];
     };

@@ -1,7 +1,8 @@
 //! The API: the routes, and what every request has to pass before it reaches one.
 //!
-//! [`routes`] has what each route takes and asks, `events` the one whose answer does not end. Hosts and origins are checked by whoever accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and
-//! the number of requests at a time are bounded.
+//! `routes` has what each route takes and asks, `events` the one whose answer does not end. Hosts and origins are checked by whoever
+//! accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and the number of requests at a time
+//! are bounded.
 
 mod events;
 mod routes;

@@ -2,7 +2,7 @@
 
 use std::future::Future;
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_core::model::Usage;
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
@@ -351,6 +351,9 @@ pub trait Store: Send + Sync {
         exchange: ExchangeNumber,
         half: Half,
     ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
+
+    /// The bytes of a part by their SHA-256, which is its name.
+    fn part(&self, owner: OwnerId, name: PartHash) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
     /// The nodes of an exchange's request, from its first to its last. An error for one that has more than `limit`.
     fn chain(

@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::{Mutex, PoisonError};
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
@@ -71,6 +71,9 @@ impl<S: Store> Store for Watched<S> {
     }
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         watched!(self.body(owner, exchange, half))
+    }
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        watched!(self.part(owner, name))
     }
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
         watched!(self.chain(owner, exchange, limit))

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_engine::link::{LinkError, Linker, Overlay, Settings};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
@@ -90,6 +90,10 @@ impl Store for AnyStore {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         delegate!(self, store => store.body(owner, exchange, half))
+    }
+
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        delegate!(self, store => store.part(owner, name))
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {

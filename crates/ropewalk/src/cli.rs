@@ -83,11 +83,15 @@ pub(crate) enum Verb {
     Log(Log),
     Show(Show),
     Tree(Tree),
+    Diff(Diff),
     Explain(Explain),
     Blame(Blame),
     Resolve(Resolve),
     Title(Title),
     Search(Search),
+    Spread(Spread),
+    Suggest(Suggest),
+    Templates(Templates),
     Match(Match),
     Replay(Replay),
     Bisect(Bisect),
@@ -218,6 +222,7 @@ pub(crate) enum ImportFormat {
   ropewalk stats
   ropewalk stats --by day --tz Europe/Berlin
   ropewalk stats --by agent --json            an agent's figures include those of the agents that it started
+  ropewalk stats --waste                      what was sent again and again, with what it took
   ropewalk stats --cache --since 7d           what prompt caches did not give, and why, the dearest cause first
   ropewalk stats --cache --since 1h --alarm 0.8   exit code 1 if less than that share was read")]
 pub(crate) struct Stats {
@@ -229,6 +234,9 @@ pub(crate) struct Stats {
     #[arg(long, value_name = "ZONE")]
     pub(crate) tz: Option<String>,
 
+    /// Tool results, files and other parts that were sent again and again, and agents that only repeat themselves
+    #[arg(long, conflicts_with_all = ["by", "tz", "cache"])]
+    pub(crate) waste: bool,
     /// Why prompts were not read from the providers' caches, ranked by what it cost
     #[arg(long, conflicts_with_all = ["by", "tz"])]
     pub(crate) cache: bool,
@@ -302,7 +310,7 @@ pub(crate) enum ExportFormat {
   ropewalk log --exchanges --json | jq -r .link.reason
   ropewalk log --exchanges --hash 8182 --hashes")]
 pub(crate) struct Log {
-    /// Draw branches, one line per exchange
+    /// Draw branches, one line per exchange, and where one quotes another's answer
     #[arg(long, conflicts_with = "exchanges")]
     pub(crate) graph: bool,
 
@@ -350,7 +358,7 @@ pub(crate) struct Log {
 /// Show a conversation or an exchange
 ///
 /// REF is an exchange's id, a conversation's id or friendly id, a reference to a message, or the first four or more digits of either's id or of any hash;
-/// REF~2 is two turns before it.
+/// REF/BRANCH is the last turn of a conversation's branch, REF~2 is two turns before it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk show 3f2a81c0                        the messages of a conversation
@@ -402,6 +410,23 @@ pub(crate) struct Tree {
     /// Without REF: how many conversations
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]
     pub(crate) count: usize,
+}
+
+/// Show where two branches or exchanges part, and what became of each
+///
+/// A and B are exchanges, conversations (their last turn) or branches as CONVERSATION/BRANCH. Prints messages, tool calls and files
+/// behind what both have in common, and what each cost from there.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk diff 3f2a81c0/main 3f2a81c0/branch_20260301100020
+  ropewalk diff cc-edit-0002 cc-edit-0003
+  ropewalk diff 3f2a81c0~4 3f2a81c0 --json | jq .files")]
+pub(crate) struct Diff {
+    #[arg(value_name = "A")]
+    pub(crate) a: String,
+
+    #[arg(value_name = "B")]
+    pub(crate) b: String,
 }
 
 /// Say why an exchange is linked where it is, and what else it might have been
@@ -522,7 +547,7 @@ pub(crate) struct Replay {
 /// Exit code 0 if a turn was found, 1 if none was, 4 if a provider gives no answer.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
-  ropewalk bisect react_optimization_83p6 -- grep -qv useMemo
+  ropewalk bisect react_optimization_83p6 -- sh -c '! grep -q useMemo'
   ropewalk bisect react_optimization_83p6 --good 7c3f --model claude-haiku-4-5 -- ./still-answers-in-json")]
 pub(crate) struct Bisect {
     /// The last turn, which should be bad
@@ -577,6 +602,70 @@ pub(crate) struct Search {
     /// From then on: a time, a day, or how long ago (2h, 3d)
     #[arg(long, value_name = "TIME")]
     pub(crate) since: Option<String>,
+}
+
+/// Show everybody who saw a text: conversations, models, providers, exchanges
+///
+/// Finds where users, models and tools said it first, word by word and then byte by byte, and follows every request that sent it
+/// again. Words in system prompts, tool lists and reminders are not looked for. The text is best given in a file: what stands on a
+/// command line is seen by others. The exit code is 1 if nobody saw it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk spread 'the launch is on Friday'
+  ropewalk spread --file leaked-key.txt --json | jq -r '.destinations[].name'
+  pass show api/key | ropewalk spread --file -
+  ropewalk spread --part 5e884898da28047151d0e56f8dc6292773603d0d6aabbdd62a11ef721d1542d8")]
+pub(crate) struct Spread {
+    /// Whole words, exactly as they were said
+    #[arg(value_name = "TEXT", required_unless_present_any = ["file", "part"], conflicts_with_all = ["file", "part"])]
+    pub(crate) text: Vec<String>,
+
+    /// The text of a file; `-` is standard input
+    #[arg(long, value_name = "FILE", conflicts_with = "part")]
+    pub(crate) file: Option<PathBuf>,
+
+    /// The text of a part, by its SHA-256
+    #[arg(long, value_name = "HASH")]
+    pub(crate) part: Option<String>,
+
+    /// At most N exchanges; --json has all
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+}
+
+/// List conversations that are nearly the same, with a score
+///
+/// Such as one with an edited opening, or a passage that was copied into another. Compared by their words; what a client says to every
+/// model does not count. Nothing is linked by it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk suggest
+  ropewalk suggest --score 0.9 -n 100 --json | jq -r '[.a.conversation_id, .b.conversation_id] | @tsv'")]
+pub(crate) struct Suggest {
+    /// At most N pairs, the best
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+
+    /// What a pair must score
+    #[arg(long, value_name = "0..1", default_value_t = 0.5, value_parser = share)]
+    pub(crate) score: f64,
+}
+
+/// List prompts that recur, with the places that vary
+///
+/// Openings, and prompts in the middle of conversations. Tools and what clients add are not looked at.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk templates
+  ropewalk templates --times 10 --json | jq -r .templates[].text")]
+pub(crate) struct Templates {
+    /// At most N templates, those that were said most
+    #[arg(short = 'n', value_name = "N", default_value_t = 20)]
+    pub(crate) count: usize,
+
+    /// How often a prompt must have been said
+    #[arg(long, value_name = "TIMES", default_value_t = 3, value_parser = clap::value_parser!(u64).range(2..))]
+    pub(crate) times: u64,
 }
 
 /// Say whether messages were sent before, how much of them is known, and what was answered

@@ -92,7 +92,9 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
         )
     {
         let failure = Failure::new(Kind::Usage, "`--as-of` is for verbs that show something");
-        return Err(failure.hint("log, show, tree, explain, blame, resolve, search, match, stats and rebuild take it"));
+        return Err(failure.hint(
+            "log, show, tree, diff, explain, blame, resolve, search, spread, suggest, templates, match, stats and rebuild take it",
+        ));
     }
     let context = Context {
         config: Config::load(&arguments.global)?,
@@ -116,11 +118,15 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Log(log) => commands::log::run(&context, log).await,
             Verb::Show(show) => commands::show::run(&context, show).await,
             Verb::Tree(tree) => commands::tree::run(&context, tree).await,
+            Verb::Diff(diff) => commands::diff::run(&context, diff).await,
             Verb::Explain(explain) => commands::explain::run(&context, explain).await,
             Verb::Blame(blame) => commands::blame::run(&context, blame).await,
             Verb::Resolve(resolve) => commands::resolve::run(&context, resolve).await,
             Verb::Title(title) => commands::title::run(&context, title).await,
             Verb::Search(search) => commands::search::run(&context, search).await,
+            Verb::Spread(spread) => commands::spread::run(&context, spread).await,
+            Verb::Suggest(suggest) => commands::suggest::run(&context, suggest).await,
+            Verb::Templates(templates) => commands::templates::run(&context, templates).await,
             Verb::Match(matched) => commands::matching::run(&context, matched).await,
             Verb::Replay(replay) => commands::replay::run(&context, replay).await,
             Verb::Bisect(bisect) => commands::bisect::run(&context, bisect).await,

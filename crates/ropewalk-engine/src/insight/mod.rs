@@ -1,4 +1,13 @@
-//! What a history that is kept part by part can tell: answers over everything that was recorded.
+//! What a history that is kept once, with every byte in its place, can tell.
 
 pub mod blame;
 pub mod cache;
+pub mod diff;
+mod files;
+pub mod merges;
+mod passages;
+pub mod spread;
+pub mod suggest;
+pub mod templates;
+pub mod waste;
+mod words;

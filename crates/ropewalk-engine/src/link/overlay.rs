@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
@@ -246,6 +246,10 @@ where
             true => self.base.body(owner, exchange, half).await,
             false => Ok(None),
         }
+    }
+
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        self.base.part(owner, name).await
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {

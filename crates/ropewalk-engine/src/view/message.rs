@@ -155,7 +155,7 @@ impl<S: Store> View<'_, S> {
     }
 
     /// The messages on the way to an exchange, with its answer, as they would be if it were the active one.
-    pub(super) async fn messages_to(&self, link: Linked) -> Result<Vec<MessageView>> {
+    pub(crate) async fn messages_to(&self, link: Linked) -> Result<Vec<MessageView>> {
         let root = link.conversation;
         let Some(conversation) = Directory::default().conversation(self, root).await? else {
             return Ok(Vec::new());
@@ -307,7 +307,7 @@ fn brought_by<'s>(placed: &Placed, steps: &'s [Step]) -> Option<&'s Step> {
 }
 
 /// Whether an exchange does not replay what came before it, and does not mean to.
-pub(super) fn starts_over(link: &Linked) -> bool {
+pub(crate) fn starts_over(link: &Linked) -> bool {
     match link.decision.method {
         Method::Summary | Method::CompactedSession | Method::Session | Method::New => true,
         _ => link.decision.place == Place::Beside(BranchKind::Compact),

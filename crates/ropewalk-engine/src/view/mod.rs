@@ -28,7 +28,7 @@ mod title;
 pub mod transcript;
 
 use jiff::Timestamp;
-use ropewalk_store::derived::{Conversations, Links};
+use ropewalk_store::derived::{ConversationRow, Conversations, Links};
 use ropewalk_store::facts::{ExchangeNumber, HashKind, OwnerId};
 use ropewalk_store::names::{NameRow, Names};
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection};
@@ -152,16 +152,17 @@ impl<'s, S: Store> View<'s, S> {
         Ok(primary(root, &names).cloned())
     }
 
+    pub(crate) async fn find_conversation_row(&self, root: ExchangeNumber) -> Result<Option<ConversationRow>> {
+        let one = Conversations::Of(vec![root]);
+        Ok(self.store.conversations(self.owner, one).await?.into_iter().next())
+    }
+
     /// The conversation of that root.
     pub async fn find_conversation(&self, root: ExchangeNumber) -> Result<Option<ConversationView>> {
-        let rows = self
-            .store
-            .conversations(self.owner, Conversations::Of(vec![root]))
-            .await?;
-        let Some(row) = rows.first() else {
-            return Ok(None);
-        };
-        self.conversation(row).await.map(Some)
+        match self.find_conversation_row(root).await? {
+            Some(row) => self.conversation(&row).await.map(Some),
+            None => Ok(None),
+        }
     }
 }
 

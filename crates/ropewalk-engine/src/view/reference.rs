@@ -1,18 +1,19 @@
 //! What people type to name something: REF.
 //!
-//! An exchange's id, a conversation's id or its beginning, its friendly id, a reference to a message, the beginning of any hash, each with `~n` behind it for n turns
-//! back along the parents.
+//! An exchange's id, a conversation's id or its beginning, its friendly id, a reference to a message, the beginning of any hash, or a conversation with `/` and a branch for
+//! that branch's last turn; each with `~n` behind it for n turns back along the parents.
 
 use std::collections::BTreeSet;
 
 use ropewalk_core::reference::Reference;
-use ropewalk_store::derived::{ConversationRow, Conversations};
+use ropewalk_store::derived::{ConversationRow, Conversations, LinkKind};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::hash_prefix::HashPrefix;
 use ropewalk_store::store::{Asked, ExchangeRow, Questions, Selection};
 use ropewalk_store::{Micros, Store};
 
-use crate::view::directory::Directory;
+use crate::link::decision::Linked;
+use crate::view::directory::{Branch, Directory};
 use crate::view::named::{Quotation, Resolution};
 use crate::view::{Result, View, ViewError};
 
@@ -34,7 +35,10 @@ impl<S: Store> View<'_, S> {
         if let Some(row) = self.find_exchange(reference).await? {
             return Ok(Target::Exchange(Box::new(row)));
         }
-        let target = self.resolve_name(name, reference).await?;
+        let target = match self.resolve_name(name, reference).await {
+            Err(ViewError::NotFound { .. }) => self.by_branch(name, reference).await?,
+            found => found?,
+        };
         match back {
             None => Ok(target),
             Some(turns) => self.turns_back(target, turns, reference).await,
@@ -73,6 +77,31 @@ impl<S: Store> View<'_, S> {
             Ok(prefix) => self.by_prefix(prefix, reference).await,
             Err(_) => Err(not_found(reference)),
         }
+    }
+
+    /// `CONVERSATION/BRANCH`: the last turn of a branch, by its shown id or its key.
+    async fn by_branch(&self, name: &str, reference: &str) -> Result<Target> {
+        let (conversation, wanted) = name.rsplit_once('/').ok_or_else(|| not_found(reference))?;
+        let Target::Conversation(row) = self.resolve_name(conversation, reference).await? else {
+            return Err(not_found(reference));
+        };
+        let mut directory = Directory::default();
+        let conversation = directory.conversation(self, row.root).await?;
+        let conversation = conversation.ok_or_else(|| not_found(reference))?;
+        let branches = &conversation.branches;
+        let is_wanted = |branch: &Branch| branch.shown == wanted || branch.key == wanted;
+        let first = branches.iter().find(|(_, branch)| is_wanted(branch));
+        let first = first.map(|(first, _)| *first).ok_or_else(|| not_found(reference))?;
+        let (mut last_turn, mut after) = (first, None);
+        loop {
+            let links = self.links_in(row.root, after).await?;
+            let Some(last) = links.last() else { break };
+            after = Some((last.at, last.exchange));
+            let turn = |link: &&Linked| link.branch == first && matches!(link.kind(), LinkKind::Turn | LinkKind::Retry);
+            last_turn = links.iter().rfind(turn).map_or(last_turn, |link| link.exchange);
+        }
+        let row = self.find_row(last_turn).await?.ok_or_else(|| not_found(reference))?;
+        Ok(Target::Exchange(Box::new(row)))
     }
 
     /// By a friendly id, or by a reference to a message.

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
@@ -76,6 +76,10 @@ impl<S: Store> Store for Counting<'_, S> {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         self.asked().body(owner, exchange, half).await
+    }
+
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        self.asked().part(owner, name).await
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {

@@ -13,6 +13,7 @@ mod clocks;
 mod counting_store;
 mod generated;
 mod hard_cases;
+mod insight;
 mod keys;
 mod linking;
 mod long;

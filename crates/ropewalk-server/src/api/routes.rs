@@ -16,11 +16,11 @@ use super::{Answer, Json, Shared, events};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
-use crate::read::{agents, blame, cache, conversations, exchanges, resolve, search, time, tree, whole};
+use crate::read::{agents, blame, cache, conversations, exchanges, insight, resolve, search, time, tree, whole};
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 19] = [
+pub const ROUTES: [(Method, &str); 25] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -38,6 +38,12 @@ pub const ROUTES: [(Method, &str); 19] = [
     (Method::GET, "/api/v1/timeline"),
     (Method::GET, "/api/v1/cache"),
     (Method::GET, "/api/v1/cache/stats"),
+    (Method::GET, "/api/v1/diff"),
+    (Method::POST, "/api/v1/spread"),
+    (Method::GET, "/api/v1/suggestions"),
+    (Method::GET, "/api/v1/templates"),
+    (Method::GET, "/api/v1/waste"),
+    (Method::GET, "/api/v1/merges"),
     (Method::GET, "/api/v1/events"),
     (Method::POST, "/mcp"),
 ];
@@ -61,6 +67,12 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/timeline" => get(timeline::<S>),
         "/api/v1/cache" => get(cache_of_exchange::<S>),
         "/api/v1/cache/stats" => get(cache_stats::<S>),
+        "/api/v1/diff" => get(diff::<S>),
+        "/api/v1/spread" => post(spread::<S>),
+        "/api/v1/suggestions" => get(suggestions::<S>),
+        "/api/v1/templates" => get(templates::<S>),
+        "/api/v1/waste" => get(waste::<S>),
+        "/api/v1/merges" => get(merges::<S>),
         "/api/v1/events" => get(follow::<S>),
         _ => get(|| async { Problem::no_route() }),
     }
@@ -254,6 +266,33 @@ async fn cache_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named
 
 async fn cache_stats<S: Source>(whose: Whose<S>, Asked(asked): Asked<cache::CachePeriod>) -> Answer {
     Json::of(&cache::stats(&whose.now().await?, &asked).await?)
+}
+
+async fn diff<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Two>) -> Answer {
+    Json::of(&insight::diff(&whose.now().await?, &asked).await?)
+}
+
+/// By POST: a text that is looked for may be a secret, and addresses are written down everywhere.
+async fn spread<S: Source>(whose: Whose<S>, Whole(body): Whole) -> Answer {
+    let asked = insight::WantedText::read(&body)?;
+    Json::of(&insight::spread(&whose.now().await?, &asked).await?)
+}
+
+async fn suggestions<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Suggest>) -> Answer {
+    Json::of(&insight::suggestions(&whose.now().await?, &asked).await?)
+}
+
+async fn templates<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Templates>) -> Answer {
+    Json::of(&insight::templates(&whose.now().await?, &asked).await?)
+}
+
+async fn waste<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Limit>) -> Answer {
+    Json::of(&insight::waste(&whose.now().await?, &asked).await?)
+}
+
+async fn merges<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&insight::merges(&owned, &asked.reference).await?)
 }
 
 async fn follow<S: Source>(

@@ -2,8 +2,8 @@
 //!
 //! [`search`] finds words, [`conversations`], [`exchanges`] and [`agents`] list, [`messages`] reads for agents and [`whole`] for
 //! programs, [`tree`] shows who branched off and who started whom, [`resolve`] follows references, [`matched`] finds what was said and
-//! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool. The engine's views do the
-//! work; here it is
+//! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool, [`insight`] what else the
+//! history shows. The engine's views do the work; here it is
 //! bounded and cut into pages.
 //!
 //! A cursor is a text that only means something here. It names what the page before it ended with, never a place in the store;
@@ -14,6 +14,7 @@ pub mod blame;
 pub mod cache;
 pub mod conversations;
 pub mod exchanges;
+pub mod insight;
 pub mod matched;
 pub mod messages;
 pub mod resolve;

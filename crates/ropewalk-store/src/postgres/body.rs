@@ -39,6 +39,15 @@ pub(super) async fn body(
     stored.join(&pieces, &parts).map(Some)
 }
 
+/// A part by its name.
+pub(super) async fn part(client: &Client, owner: OwnerId, name: &PartHash) -> Result<Option<Vec<u8>>> {
+    let names: [&[u8]; 1] = [&name.0];
+    let found = query(client, sql::FIND_PARTS, &[&owner.0, &&names[..]]).await?;
+    let numbers: Vec<i64> = found.iter().map(|row| row.get(1)).collect();
+    let parts = Parts::read(client, owner, &numbers, &mut Unpacker::default()).await?;
+    Ok(parts.into_bytes().pop())
+}
+
 /// A body as its row has it.
 #[derive(Debug)]
 pub(super) struct StoredBody {

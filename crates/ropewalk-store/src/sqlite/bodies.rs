@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::facts::{ExchangeNumber, OwnerId};
 use crate::packed::read_rope;
-use crate::sqlite::keys::key;
+use crate::sqlite::hash_index::{self, Fresh};
+use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::packs::PackReader;
 use crate::sqlite::problem;
 use crate::store::{Half, Result, StoreError};
@@ -35,6 +36,19 @@ pub(super) fn body(
     });
     let found = row.optional().map_err(problem)?;
     found.map(|found| checked(connection, owner, &found)).transpose()
+}
+
+/// A part by its name.
+pub(super) fn part(connection: &Connection, fresh: &Fresh, owner: OwnerId, name: &PartHash) -> Result<Option<Vec<u8>>> {
+    let mut parts = Parts::new(connection, owner);
+    for number in hash_index::find(connection, &[], fresh, owner, Kind::Part, &name.0)? {
+        let bytes = parts.load(number)?;
+        // The index knows the beginning of a hash only.
+        if sha256(bytes) == name.0 {
+            return Ok(Some(bytes.to_vec()));
+        }
+    }
+    Ok(None)
 }
 
 /// What the provider got in the request's place.

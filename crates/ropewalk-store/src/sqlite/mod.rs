@@ -38,7 +38,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
@@ -373,6 +373,11 @@ impl Store for Sqlite {
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         self.read(move |connection, _| bodies::body(connection, owner, exchange, half))
+            .await
+    }
+
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        self.read(move |connection, fresh| bodies::part(connection, fresh, owner, &name))
             .await
     }
 

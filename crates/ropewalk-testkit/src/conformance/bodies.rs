@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use ropewalk_core::cost::BundledPrices;
+use ropewalk_core::hash::{PartHash, sha256};
+use ropewalk_core::part::Part;
 use ropewalk_engine::prepare;
 use ropewalk_store::Store;
 use ropewalk_store::facts::Body;
@@ -23,6 +25,25 @@ pub async fn a_conversation_comes_back_byte_for_byte<S: Store + 'static>(store: 
             assert_bytes(&*store, owner, recorded.number, &case.raw).await;
         }
     }
+}
+
+pub async fn a_part_is_found_by_its_name<S: Store + 'static>(store: Arc<S>) {
+    let (owner, other) = (fresh_owner(&*store).await, fresh_owner(&*store).await);
+    let cases = conversation(13, 3);
+    record(&*store, owner, &cases).await;
+    let parts: Vec<Part> = cases
+        .iter()
+        .flat_map(|case| case.new.request.recipe.parts().cloned())
+        .collect();
+    assert!(parts.len() > 3);
+    for part in &parts {
+        let found = store.part(owner, part.hash).await.expect("a part can be asked for");
+        assert_eq!(found.as_deref(), Some(part.as_bytes()));
+        let elsewhere = store.part(other, part.hash).await.expect("a part can be asked for");
+        assert_eq!(elsewhere, None, "a part is its owner's");
+    }
+    let unknown = PartHash(sha256(b"never said"));
+    assert_eq!(store.part(owner, unknown).await.expect("a part can be asked for"), None);
 }
 
 pub async fn odd_bodies_come_back_byte_for_byte<S: Store + 'static>(store: Arc<S>) {

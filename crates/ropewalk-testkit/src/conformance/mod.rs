@@ -44,6 +44,7 @@ macro_rules! store_conformance {
             use super::*;
             $crate::store_conformance!(@theme $make, bodies: [
                 a_conversation_comes_back_byte_for_byte,
+                a_part_is_found_by_its_name,
                 odd_bodies_come_back_byte_for_byte,
                 a_memo_of_the_turn_before_saves_parts_and_changes_no_byte,
             ]);

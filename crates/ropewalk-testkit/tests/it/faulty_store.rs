@@ -1,6 +1,6 @@
 //! The memory store with one broken promise, to try the claims on.
 
-use ropewalk_core::hash::NodeHash;
+use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
@@ -178,6 +178,10 @@ impl Store for Faulty {
             body = body.map(|bytes| bytes[..bytes.len().saturating_sub(1)].to_vec());
         }
         Ok(body)
+    }
+
+    async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
+        self.inner.part(self.read_as(owner), name).await
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {

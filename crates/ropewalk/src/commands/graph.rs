@@ -3,6 +3,7 @@
 use std::collections::{BinaryHeap, HashMap, HashSet};
 
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
+use ropewalk_engine::insight::merges::Merge;
 use ropewalk_engine::link::decision::Linked;
 use ropewalk_engine::view::{Directory, View};
 use ropewalk_store::Micros;
@@ -22,12 +23,17 @@ const DRAWN_MAX: usize = 10_000;
 pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: &mut Out) -> Result<(), Failure> {
     let links = links(view, row.root).await?;
     let drawn: HashSet<ExchangeNumber> = links.iter().map(|link| link.exchange).collect();
+    let merges = view.merges(row.root).await?.merges;
+    let mut merged: HashMap<ExchangeNumber, Vec<&Merge>> = HashMap::new();
+    for merge in &merges {
+        merged.entry(merge.into).or_default().push(merge);
+    }
     let mut renderer = GraphRowRenderer::new()
         .output()
         .with_min_row_height(1)
         .build_box_drawing();
     let mut directory = Directory::default();
-    for page in children_first(&links).chunks(PAGE) {
+    for page in children_first(&links, &merges).chunks(PAGE) {
         let rows = view.rows(page.iter().map(|link| link.exchange).collect()).await?;
         let views = view.exchanges(&rows, &mut directory).await?;
         let mut views: HashMap<ExchangeNumber, _> = rows.iter().map(|row| row.number).zip(views).collect();
@@ -43,8 +49,20 @@ pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: 
                     true => Ancestor::Parent(parent.0),
                     false => Ancestor::Anonymous,
                 });
-            let text = format!("{}  {}", one_line(&exchange.id), exchange_line(&exchange));
-            let drawing = renderer.next_row(link.exchange.0, parents.collect(), glyph(link).to_owned(), text);
+            let quoted = merged.remove(&link.exchange).unwrap_or_default();
+            let quoted_from = quoted.iter().filter(|merge| drawn.contains(&merge.from));
+            let quoted_from = quoted_from.map(|merge| Ancestor::Parent(merge.from.0));
+            let mut ancestors: Vec<Ancestor<i64>> = parents.chain(quoted_from).collect();
+            let mut met = HashSet::new();
+            ancestors.retain(|ancestor| match ancestor {
+                Ancestor::Parent(number) | Ancestor::Ancestor(number) => met.insert(*number),
+                Ancestor::Anonymous => true,
+            });
+            let mut text = format!("{}  {}", one_line(&exchange.id), exchange_line(&exchange));
+            for merge in &quoted {
+                text.push_str(&format!(" · quotes {}", one_line(&merge.from_exchange_id)));
+            }
+            let drawing = renderer.next_row(link.exchange.0, ancestors, glyph(link).to_owned(), text);
             for line in drawing.lines() {
                 out.line(line.trim_end())?;
             }
@@ -67,14 +85,28 @@ async fn links(view: &View<'_, AnyStore>, root: ExchangeNumber) -> Result<Vec<Li
     }
 }
 
-/// Newest first, but nobody before those that go on from it: clocks may disagree.
-fn children_first(links: &[Linked]) -> Vec<&Linked> {
+/// Newest first, but nobody before those that go on from it or quote it: clocks may disagree.
+fn children_first<'l>(links: &'l [Linked], merges: &[Merge]) -> Vec<&'l Linked> {
     let places: HashMap<ExchangeNumber, usize> =
         links.iter().enumerate().map(|(at, link)| (link.exchange, at)).collect();
-    let parent_of = |link: &Linked| link.decision.parent.and_then(|parent| places.get(&parent).copied());
+    let mut before: Vec<Vec<usize>> = links
+        .iter()
+        .map(|link| {
+            link.decision
+                .parent
+                .and_then(|parent| places.get(&parent).copied())
+                .into_iter()
+                .collect()
+        })
+        .collect();
+    for merge in merges {
+        if let (Some(from), Some(into)) = (places.get(&merge.from), places.get(&merge.into)) {
+            before[*into].push(*from);
+        }
+    }
     let mut undrawn_children = vec![0_usize; links.len()];
-    for parent in links.iter().filter_map(parent_of) {
-        undrawn_children[parent] += 1;
+    for parent in before.iter().flatten() {
+        undrawn_children[*parent] += 1;
     }
     let key = |at: usize| (links[at].at, links[at].exchange, at);
     let free = (0..links.len()).filter(|at| undrawn_children[*at] == 0);
@@ -82,10 +114,10 @@ fn children_first(links: &[Linked]) -> Vec<&Linked> {
     let mut order = Vec::with_capacity(links.len());
     while let Some((_, _, at)) = ready.pop() {
         order.push(&links[at]);
-        if let Some(parent) = parent_of(&links[at]) {
-            undrawn_children[parent] -= 1;
-            if undrawn_children[parent] == 0 {
-                ready.push(key(parent));
+        for parent in &before[at] {
+            undrawn_children[*parent] -= 1;
+            if undrawn_children[*parent] == 0 {
+                ready.push(key(*parent));
             }
         }
     }

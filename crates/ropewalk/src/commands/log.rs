@@ -3,11 +3,13 @@
 use std::collections::VecDeque;
 
 use jiff::Timestamp;
+use ropewalk_engine::insight::merges::Merge;
 use ropewalk_engine::reuse::HIT;
 use ropewalk_engine::view::{ConversationView, Directory, ExchangeView, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Store as _};
+use serde::Serialize;
 
 use super::selected::Selected;
 use super::{PAGE, graph};
@@ -83,7 +85,7 @@ impl Lister<'_> {
 
     async fn conversation(&mut self, row: &ConversationRow, conversation: &ConversationView) -> Result<(), Failure> {
         if self.context.json {
-            return self.out.json(conversation);
+            return self.conversation_json(row, conversation).await;
         }
         let now = Timestamp::now();
         let id = &conversation.conversation_id[..ID_DIGITS];
@@ -105,6 +107,25 @@ impl Lister<'_> {
             self.out.line("")?;
         }
         Ok(())
+    }
+
+    /// With what was quoted from one branch into another, where the shape was asked for.
+    async fn conversation_json(
+        &mut self,
+        row: &ConversationRow,
+        conversation: &ConversationView,
+    ) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct WithMerges<'c> {
+            #[serde(flatten)]
+            conversation: &'c ConversationView,
+            merges: Vec<Merge>,
+        }
+        if !self.arguments.graph {
+            return self.out.json(conversation);
+        }
+        let merges = self.view.merges(row.root).await?.merges;
+        self.out.json(&WithMerges { conversation, merges })
     }
 
     /// Page by page; with a count only the newest so many are kept.

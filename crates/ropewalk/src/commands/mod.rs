@@ -3,6 +3,7 @@
 pub(crate) mod bisect;
 pub(crate) mod blame;
 pub(crate) mod demo;
+pub(crate) mod diff;
 pub(crate) mod doctor;
 pub(crate) mod explain;
 mod explain_cache;
@@ -24,7 +25,10 @@ pub(crate) mod serve;
 pub(crate) mod show;
 mod show_answers;
 mod show_tree;
+pub(crate) mod spread;
 pub(crate) mod stats;
+pub(crate) mod suggest;
+pub(crate) mod templates;
 pub(crate) mod title;
 pub(crate) mod tree;
 

@@ -206,6 +206,7 @@ fn explains_itself() {
       show     Show a conversation or an exchange
       tree     Show who worked on a conversation, started by whom, with tokens and cost
       explain  Say why an exchange is linked where it is, and what else it might have been
+      blame    Say which exchange brought each system block and each tool, and what it has cost since
       resolve  Print what the proxy would add to a text with these references in it
       title    Give a conversation another title
       search   Find words in what users, models and tools said

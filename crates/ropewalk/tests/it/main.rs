@@ -18,6 +18,7 @@ mod fsck;
 mod hash;
 mod import;
 mod import_exports;
+mod insight;
 mod log;
 mod logs;
 mod matching;

@@ -4,7 +4,10 @@ use ropewalk_wire::prompt::{Place, Prompt};
 use serde::Serialize;
 
 use crate::detail::word;
-use crate::insight::cache::estimate;
+use crate::insight::cache::proportion;
+
+/// Tools and system blocks of one request that are looked at: ten times what any client sends. They are compared each with each.
+const PARTS_MAX: usize = 1_000;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -32,26 +35,28 @@ impl ContextPart {
     }
 }
 
-/// The parts in front of the messages, in the order of the prompt.
+/// The parts in front of the messages, in the order of the prompt, at most [`PARTS_MAX`].
 pub(super) fn parts(prompt: &Prompt, prompt_tokens: u64) -> Vec<ContextPart> {
+    let all = prompt.weight();
+    let mut before = 0;
     let mut found = Vec::new();
-    for (at, part) in prompt.parts.iter().enumerate() {
+    for part in prompt.parts.iter().take(PARTS_MAX) {
+        let behind = before + part.weight;
         let (kind, name) = match &part.place {
             Place::Tool { name } => (PartKind::Tool, word(name)),
             Place::System { number } => (PartKind::System, number.to_string()),
-            Place::Message { .. } => continue,
+            // Nothing but messages stands behind the first of them.
+            Place::Message { .. } => break,
         };
-        let (start, end) = (
-            estimate(prompt, at, prompt_tokens),
-            estimate(prompt, at + 1, prompt_tokens),
-        );
+        let tokens_before = proportion(before, all, prompt_tokens);
         found.push(ContextPart {
             kind,
             name,
             text: part.text.clone(),
-            tokens_before: start,
-            tokens: end - start,
+            tokens_before,
+            tokens: proportion(behind, all, prompt_tokens) - tokens_before,
         });
+        before = behind;
     }
     found
 }

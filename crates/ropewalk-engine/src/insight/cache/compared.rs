@@ -15,8 +15,13 @@ const SHOWN_BEHIND: usize = 80;
 
 /// Tokens of the first parts, in proportion to their bytes.
 pub(crate) fn estimate(prompt: &Prompt, parts: usize, tokens: u64) -> u64 {
-    let (some, all) = (prompt.weight_of_first(parts) as u128, prompt.weight().max(1) as u128);
-    u64::try_from(u128::from(tokens) * some / all).unwrap_or(tokens)
+    proportion(prompt.weight_of_first(parts), prompt.weight(), tokens)
+}
+
+/// As many of the tokens as some bytes are of all.
+pub(crate) fn proportion(some: usize, all: usize, tokens: u64) -> u64 {
+    let share = u128::from(tokens) * some as u128 / all.max(1) as u128;
+    u64::try_from(share).unwrap_or(tokens)
 }
 
 /// Two prompts side by side.
@@ -52,8 +57,13 @@ impl<'t> Compared<'t> {
         }
     }
 
-    pub(super) fn is_broken(&self) -> bool {
+    fn is_broken(&self) -> bool {
         self.kept.is_some_and(|(kept, _)| self.common < kept)
+    }
+
+    /// Everything that was kept stands at the beginning of this prompt as well.
+    pub(super) fn is_whole(&self) -> bool {
+        self.kept.is_some_and(|(kept, _)| self.common >= kept)
     }
 
     /// Why the provider kept nothing of the turn before, and what it would have kept.

@@ -27,7 +27,7 @@ use crate::detail::Kept;
 use crate::link::decision::Linked;
 use crate::view::{Result, View, ViewError, utc};
 
-pub(super) use compared::{estimate, excerpt};
+pub(super) use compared::{excerpt, proportion};
 pub(super) use money::price;
 pub use money::{Money, as_if_read, total_input};
 pub use period::{ALARM_SHARE, CacheStats, CauseSums, Period};

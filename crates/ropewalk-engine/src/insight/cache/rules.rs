@@ -153,9 +153,9 @@ pub(super) fn judge(before: &Turn, now: &Turn) -> Judged {
     Judged {
         readable,
         lost,
-        shared: match compared.is_broken() {
-            true => estimate(&now.prompt, compared.common, prompt_tokens),
-            false => readable,
+        shared: match compared.is_whole() {
+            true => readable,
+            false => estimate(&now.prompt, compared.common, prompt_tokens),
         },
         minimum,
         difference: is_shown.then(|| compared.difference()),

@@ -2,6 +2,7 @@
 
 mod cache;
 mod roll_up;
+mod waste;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -50,6 +51,12 @@ pub(crate) async fn run(context: &Context, arguments: &Stats) -> Result<(), Fail
     if arguments.cache {
         let views = views(context, &store).await?;
         return cache::run(context, arguments, &views, out).await;
+    }
+    if arguments.waste {
+        if let Some(view) = context.view(&store).await? {
+            waste::run(context, &view, &mut out).await?;
+        }
+        return out.finish();
     }
     let roll_up = RollUp::new(context, arguments)?;
     let file_bytes = match &context.config.place {

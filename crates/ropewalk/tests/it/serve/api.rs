@@ -148,7 +148,10 @@ impl Caller {
                 | "/api/v1/exchanges/{ref}"
                 | "/api/v1/exchanges/{ref}/{half}"
                 | "/api/v1/sessions/{ref}/messages" => String::new(),
+                "/api/v1/merges" => format!("ref={escaped}"),
+                "/api/v1/diff" => format!("b=talk-2&a={escaped}"),
                 // Asked without a name.
+                "/api/v1/spread" | "/api/v1/suggestions" | "/api/v1/templates" | "/api/v1/waste" => continue,
                 "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/mcp" => continue,
                 new => panic!("{new} is not asked about"),
             };
@@ -195,9 +198,13 @@ impl Caller {
                 "/api/v1/events" => self.get(&format!("{path}?after={first}&limit=1")).await.text(),
                 "/api/v1/conversations" | "/api/v1/exchanges" => self.get(path).await.text(),
                 "/api/v1/search" => self.get("/api/v1/search?query=rope").await.text(),
-                // Neither agents nor sums have words of their own.
-                "/api/v1/agents" | "/api/v1/cache/stats" => continue,
-                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline" | "/mcp" => continue,
+                "/api/v1/spread" => self.post(path, &json!({"text": "its walk"})).await.text(),
+                "/api/v1/templates" => self.get("/api/v1/templates?times=2").await.text(),
+                "/api/v1/diff" | "/api/v1/merges" => continue,
+                // Neither agents nor sums have words of their own, and of what Ann said nothing was said twice.
+                "/api/v1/agents" | "/api/v1/cache/stats" | "/api/v1/suggestions" | "/api/v1/waste" => continue,
+                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline"
+                | "/mcp" => continue,
                 named if named.contains("{ref}") => continue,
                 new => panic!("{new} is not asked"),
             });
@@ -279,6 +286,10 @@ async fn what_is_anothers_and_what_does_not_exist_are_the_same_byte_for_byte() {
     for answer in bob.ask_for_all(&request, "bobs-1").await {
         // What he asked for himself is repeated to him: where his messages leave what is known.
         let answer = answer.replace("How long is a rope?", "");
+        assert!(!has_a_mark(&answer), "{answer}");
+    }
+    for route in ["suggestions?score=0", "waste"] {
+        let answer = bob.get(&format!("/api/v1/{route}")).await.text();
         assert!(!has_a_mark(&answer), "{answer}");
     }
     for guess in 0..300_u32 {
@@ -863,4 +874,59 @@ async fn caches_and_blame_are_answered_as_on_the_command_line() {
         );
     }
     assert!(server.stop().is_recorded());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_history_shows_is_the_same_as_on_the_command_line() {
+    let (_upstream, place) = two_owners().await;
+    let of_verb = |arguments: &[&str]| {
+        let mut all = vec!["--owner", "ann"];
+        all.extend(arguments);
+        place.store.json(&all).remove(0)
+    };
+    let expected = [
+        (
+            "/api/v1/diff?a=talk-2&b=talk-2b",
+            of_verb(&["diff", "talk-2", "talk-2b"]),
+        ),
+        ("/api/v1/suggestions", of_verb(&["suggest"])),
+        ("/api/v1/templates?times=2", of_verb(&["templates", "--times", "2"])),
+        ("/api/v1/waste", of_verb(&["stats", "--waste"])),
+    ];
+    let spread = of_verb(&["spread", "its walk"]);
+    let graph = of_verb(&["log", "--graph"]);
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    for (path, expected) in expected {
+        let seen = ann.get(path).await;
+        assert_eq!(seen.status, StatusCode::OK, "{path}: {}", seen.text());
+        let answer: Value = serde_json::from_str(&seen.text()).unwrap();
+        assert_eq!(answer, expected, "{path}");
+    }
+    let seen = ann.post("/api/v1/spread", &json!({"text": "its walk"})).await;
+    assert_eq!(serde_json::from_str::<Value>(&seen.text()).unwrap(), spread);
+    let part = spread["parts"][0].as_str();
+    if let Some(part) = part {
+        let seen = ann.post("/api/v1/spread", &json!({"part": part})).await;
+        assert_eq!(seen.status, StatusCode::OK, "{}", seen.text());
+    }
+    let merges = ann
+        .get(&format!(
+            "/api/v1/merges?ref={}",
+            graph["conversation_id"].as_str().unwrap()
+        ))
+        .await;
+    let merges: Value = serde_json::from_str(&merges.text()).unwrap();
+    assert_eq!(merges["merges"], graph["merges"]);
+    for (body, status) in [
+        (json!({}), StatusCode::BAD_REQUEST),
+        (json!({"text": "--"}), StatusCode::BAD_REQUEST),
+        (json!({"part": "abc"}), StatusCode::BAD_REQUEST),
+        (json!({"words": "x"}), StatusCode::BAD_REQUEST),
+        (json!({"text": "nobody ever said this"}), StatusCode::OK),
+    ] {
+        let seen = ann.post("/api/v1/spread", &body).await;
+        assert_eq!(seen.status, status, "{body}: {}", seen.text());
+    }
 }
