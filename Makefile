@@ -12,10 +12,10 @@ TEST_TOTAL ?= /dev/null
 BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 
 # Each pair is a command, or a module of Python, and the Debian package that brings it.
-PACKAGES := python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
+PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
+.PHONY: help setup setup-lint ui build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
 	bench-reuse bench-import \
 	fmt fmt-check lint deny docs clean
 
@@ -30,14 +30,35 @@ setup: ## install what the tests need (Debian packages, only when missing)
 setup-lint: ## install cargo-deny when it is missing (two minutes)
 	@$(CARGO) deny --version >/dev/null 2>&1 || $(CARGO) install cargo-deny --locked --profile dev
 
-build: ## build everything
+# What the dashboard is built from, and the two things that show whether it has to be built again.
+UI_SOURCES := $(shell find ui/src ui/index.html ui/package.json ui/tsconfig.json ui/vite.config.ts -type f)
+UI_PACKAGES := ui/node_modules/.package-lock.json
+UI_BUILT := ui/dist/site/index.html
+
+ui: $(UI_BUILT) ## build the dashboard, when its sources changed
+
+$(UI_BUILT): $(UI_SOURCES) $(UI_PACKAGES)
+	@cd ui && npm run --silent build
+	@touch $@
+
+$(UI_PACKAGES): ui/package.json ui/package-lock.json
+	@.ci/check-node
+	@cd ui && npm ci --no-audit --no-fund
+	@touch $@
+
+build: ui ## build everything
 	$(CARGO) build --workspace --all-targets --locked
 
-run: ## build it and let it show itself, without a key or a network
+run: ui ## build it and let it show itself, without a key or a network
 	$(CARGO) run --locked -p ropewalk -- demo
 
-test: setup ## install what is missing, run every test, print the total
-	@$(CARGO) test --workspace --locked --no-fail-fast 2>&1 | .ci/count-tests $(TEST_TOTAL)
+# The browser's tests run the program that the others were built with. All of them run, whichever fail.
+test: setup ui ## install what is missing, run every test, print the total
+	@{ failed=0; \
+	  $(CARGO) test --workspace --locked --no-fail-fast || failed=1; \
+	  cd ui; npm run --silent test || failed=1; \
+	  ROPEWALK_BIN="$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/ropewalk" npm run --silent test:browser || failed=1; \
+	  exit $$failed; } 2>&1 | .ci/count-tests $(TEST_TOTAL)
 
 bench-core: ## decode, chain and split bodies, beside serde_json and SHA-256
 	$(CARGO) bench --locked -p ropewalk-wire --bench body
@@ -94,4 +115,5 @@ docs: ## build the documentation, every warning an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
 clean: ## remove what was built
+	rm -rf ui/dist/site ui/node_modules ui/test-results
 	$(CARGO) clean

@@ -31,6 +31,8 @@ pub struct ToolCall {
 pub struct ToolOutput {
     pub tool_use_id: Option<String>,
     pub text: String,
+    /// The client said that the tool failed.
+    pub is_error: bool,
 }
 
 /// A tool operation as a message. Always a sidechain.
@@ -40,6 +42,7 @@ pub struct ToolMessage {
     pub parent_uuid: String,
     pub kind: MessageKind,
     pub content: String,
+    pub is_error: bool,
 }
 
 /// An assistant's record, taken apart.
@@ -128,6 +131,7 @@ impl ToolOutput {
         ToolOutput {
             tool_use_id: result.tool_use_id.as_deref().map(str::to_owned),
             text,
+            is_error: result.is_error,
         }
     }
 }
@@ -150,6 +154,7 @@ pub fn extract(uuid: &str, parts: &[Part], outputs: &[ToolOutput]) -> Extracted 
             parent_uuid: uuid.to_owned(),
             kind: MessageKind::ToolUse,
             content: call.json.clone(),
+            is_error: false,
         });
         if let Some(output) = output {
             messages.push(ToolMessage {
@@ -157,6 +162,7 @@ pub fn extract(uuid: &str, parts: &[Part], outputs: &[ToolOutput]) -> Extracted 
                 parent_uuid: tool,
                 kind: MessageKind::ToolResult,
                 content: outputs[output].text.clone(),
+                is_error: outputs[output].is_error,
             });
         }
     }

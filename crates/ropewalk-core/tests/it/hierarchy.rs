@@ -34,6 +34,7 @@ fn calling(uuid: &str, parent: &str, tool: &str) -> Vec<Record> {
     let output = ToolOutput {
         tool_use_id: Some(format!("{uuid}-call")),
         text: "done".to_owned(),
+        is_error: false,
     };
     let mut records = vec![assistant(uuid, parent)];
     for message in extract(uuid, &parts, &[output]).messages {
@@ -152,6 +153,7 @@ fn seed_004_example_4_real_world_record() {
     let output = ToolOutput {
         tool_use_id: Some("tool-001".to_owned()),
         text: listing.to_owned(),
+        is_error: false,
     };
     let extracted = extract("msg-3", &parts, &[output]);
     assert_eq!(extracted.content, "📁 Listing directory: /projects/demo");
@@ -180,6 +182,7 @@ fn outputs_pair_by_id_and_by_position_only_without_one() {
     let output = |id: Option<&str>, text: &str| ToolOutput {
         tool_use_id: id.map(str::to_owned),
         text: text.to_owned(),
+        is_error: false,
     };
     let outputs = [
         output(Some("t2"), "two"),

@@ -5,7 +5,7 @@
 //! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read
 //! elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
 //! them, [`named`] which message a reference names and `resolved` how programs are told, [`mod@line`] the exchange format.
-//! `title` has what logs call sessions, `directory` what many rows of one page share.
+//! [`sums`] has what exchanges add up to, `title` what logs call sessions, `directory` what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
 //! page behind a cursor of immutable (at, number).
@@ -24,6 +24,7 @@ mod reason;
 pub mod reference;
 mod resolved;
 pub mod session;
+pub mod sums;
 mod title;
 pub mod transcript;
 
@@ -50,6 +51,7 @@ pub use named::{Quotation, Resolution, Suggestion};
 pub use reference::Target;
 pub use resolved::{QuotedMessage, ResolvedView};
 pub use session::{SessionMessage, SessionMessages, SessionTree};
+pub use sums::{Reused, Sums};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {

@@ -41,20 +41,26 @@ const PAGE: usize = 64;
 /// Events that wait for a slow reader. More stay in the store until it has read these.
 const QUEUED_MAX: usize = 16;
 
-/// An exchange that has ended: its line of `log --exchanges`, and the names of what it added.
+/// An exchange that has begun or ended: its line of `log --exchanges`, and, at the end, the names of what it added.
 #[derive(Debug, Serialize)]
-struct Ended {
+struct Told {
     #[serde(flatten)]
     exchange: ExchangeView,
-    message_ids: MessageIds,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message_ids: Option<MessageIds>,
 }
 
-impl Ended {
+impl Told {
     fn event(&self) -> Bytes {
+        let data = to_json(self);
+        if self.message_ids.is_none() {
+            // Without an id: who came back with it would miss the end.
+            return format!("event: exchange.begin\ndata: {data}\n\n").into();
+        }
         // An imported id may be any text; one that would end the line is not repeated there.
         let id = Some(&*self.exchange.id).filter(|id| !id.contains(char::is_control));
         let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-        format!("event: exchange.end\n{id}data: {}\n\n", to_json(self)).into()
+        format!("event: exchange.end\n{id}data: {data}\n\n").into()
     }
 }
 
@@ -81,7 +87,7 @@ impl<S: Source> Follower<S> {
         Ok(Follower { whose, position })
     }
 
-    async fn next(&mut self) -> Result<Vec<Ended>, Problem> {
+    async fn next(&mut self) -> Result<Vec<Told>, Problem> {
         let owned = self.whose.now().await?;
         let Some(view) = owned.view() else {
             return Ok(Vec::new());
@@ -98,38 +104,40 @@ impl<S: Source> Follower<S> {
         let mut rows = view.store.exchanges(view.owner, page, Micros::MAX).await?;
         rows.retain(|row| row.position <= settled);
         let last = rows.last().map_or(settled, |row| row.position);
-        rows.retain(|row| row.ended_at.is_some());
         let exchanges = view.exchanges(&rows, &mut Directory::default()).await?;
-        let mut ended = Vec::with_capacity(rows.len());
+        let mut told = Vec::with_capacity(rows.len());
         for (row, exchange) in rows.iter().zip(exchanges) {
             let conversation = exchange.conversation_id.as_deref().unwrap_or_default();
-            let message_ids = view.message_ids(row, conversation).await?;
-            ended.push(Ended { exchange, message_ids });
+            let message_ids = match row.ended_at {
+                Some(_) => Some(view.message_ids(row, conversation).await?),
+                None => None,
+            };
+            told.push(Told { exchange, message_ids });
         }
         self.position = last;
-        Ok(ended)
+        Ok(told)
     }
 
-    /// Until the reader has had enough.
+    /// Until the reader has had enough, counted in ends.
     async fn tell(mut self, pieces: &mpsc::Sender<Bytes>, limit: Option<usize>) {
         let mut left = limit.unwrap_or(usize::MAX);
         let mut silent = Duration::ZERO;
         while left > 0 {
-            let ended = match self.next().await {
-                Ok(ended) => ended,
+            let told = match self.next().await {
+                Ok(told) => told,
                 Err(problem) => {
                     // The reader comes back and is told then.
                     tracing::debug!(kind = problem.kind, "a stream of events ends");
                     return;
                 }
             };
-            for event in ended.iter().take(left) {
-                if pieces.send(event.event()).await.is_err() {
+            for event in &told {
+                if left == 0 || pieces.send(event.event()).await.is_err() {
                     return;
                 }
+                left -= usize::from(event.message_ids.is_some());
             }
-            left = left.saturating_sub(ended.len());
-            if !ended.is_empty() {
+            if !told.is_empty() {
                 silent = Duration::ZERO;
                 continue;
             }

@@ -16,11 +16,11 @@ use super::{Answer, Json, Shared, events};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
-use crate::read::{agents, blame, cache, conversations, exchanges, insight, resolve, search, time, tree, whole};
+use crate::read::{agents, blame, cache, conversations, exchanges, insight, resolve, search, stats, time, tree, whole};
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 25] = [
+pub const ROUTES: [(Method, &str); 26] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -44,6 +44,7 @@ pub const ROUTES: [(Method, &str); 25] = [
     (Method::GET, "/api/v1/templates"),
     (Method::GET, "/api/v1/waste"),
     (Method::GET, "/api/v1/merges"),
+    (Method::GET, "/api/v1/stats"),
     (Method::GET, "/api/v1/events"),
     (Method::POST, "/mcp"),
 ];
@@ -73,6 +74,7 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/templates" => get(templates::<S>),
         "/api/v1/waste" => get(waste::<S>),
         "/api/v1/merges" => get(merges::<S>),
+        "/api/v1/stats" => get(sum_up::<S>),
         "/api/v1/events" => get(follow::<S>),
         _ => get(|| async { Problem::no_route() }),
     }
@@ -293,6 +295,11 @@ async fn waste<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Limit>) 
 async fn merges<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
     Json::of(&insight::merges(&owned, &asked.reference).await?)
+}
+
+async fn sum_up<S: Source>(whose: Whose<S>, Asked(asked): Asked<stats::AskStats>) -> Answer {
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&stats::stats(&owned, &asked).await?)
 }
 
 async fn follow<S: Source>(

@@ -3,8 +3,7 @@
 //! [`search`] finds words, [`conversations`], [`exchanges`] and [`agents`] list, [`messages`] reads for agents and [`whole`] for
 //! programs, [`tree`] shows who branched off and who started whom, [`resolve`] follows references, [`matched`] finds what was said and
 //! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool, [`insight`] what else the
-//! history shows. The engine's views do the work; here it is
-//! bounded and cut into pages.
+//! history shows, [`stats`] adds up. The engine's views do the work; here it is bounded and cut into pages.
 //!
 //! A cursor is a text that only means something here. It names what the page before it ended with, never a place in the store;
 //! only a search, whose order is that of the best match, counts.
@@ -19,6 +18,7 @@ pub mod matched;
 pub mod messages;
 pub mod resolve;
 pub mod search;
+pub mod stats;
 pub mod tree;
 pub mod whole;
 

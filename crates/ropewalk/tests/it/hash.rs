@@ -198,28 +198,34 @@ fn explains_itself() {
     Usage: ropewalk [OPTIONS] <COMMAND>
 
     Commands:
-      serve    Stand between clients and providers, and record what passes
-      run      Run a command with everything it asks a model recorded
-      demo     Show everything there is, without a key and without a network
-      import   Bring in what was recorded elsewhere
-      log      List conversations, newest first, or exchanges, oldest first
-      show     Show a conversation or an exchange
-      tree     Show who worked on a conversation, started by whom, with tokens and cost
-      explain  Say why an exchange is linked where it is, and what else it might have been
-      blame    Say which exchange brought each system block and each tool, and what it has cost since
-      resolve  Print what the proxy would add to a text with these references in it
-      title    Give a conversation another title
-      search   Find words in what users, models and tools said
-      match    Say whether messages were sent before, how much of them is known, and what was answered
-      export   Write exchanges so that importing them gives the same store, or one path to be read
-               elsewhere
-      rebuild  Link everything again from what was recorded
-      stats    Exchanges, bytes, tokens and cost, of every owner or of one
-      fsck     Look for damage
-      hash     Print every hash of a request, or of a request with its response
-      mcp      Answer an agent's questions about what was recorded, over MCP
-      doctor   Check the set-up and say what to do
-      help     Print this message or the help of the given subcommand(s)
+      serve      Stand between clients and providers, and record what passes
+      run        Run a command with everything it asks a model recorded
+      demo       Show everything there is, without a key and without a network
+      import     Bring in what was recorded elsewhere
+      log        List conversations, newest first, or exchanges, oldest first
+      show       Show a conversation or an exchange
+      tree       Show who worked on a conversation, started by whom, with tokens and cost
+      diff       Show where two branches or exchanges part, and what became of each
+      explain    Say why an exchange is linked where it is, and what else it might have been
+      blame      Say which exchange brought each system block and each tool, and what it has cost since
+      resolve    Print what the proxy would add to a text with these references in it
+      title      Give a conversation another title
+      search     Find words in what users, models and tools said
+      spread     Show everybody who saw a text: conversations, models, providers, exchanges
+      suggest    List conversations that are nearly the same, with a score
+      templates  List prompts that recur, with the places that vary
+      match      Say whether messages were sent before, how much of them is known, and what was answered
+      replay     Send a recorded request again, to another model or with other options
+      bisect     Find the turn from which on a check fails
+      export     Write exchanges so that importing them gives the same store, or one path to be read
+                 elsewhere
+      rebuild    Link everything again from what was recorded
+      stats      Exchanges, bytes, tokens and cost, of every owner or of one
+      fsck       Look for damage
+      hash       Print every hash of a request, or of a request with its response
+      mcp        Answer an agent's questions about what was recorded, over MCP
+      doctor     Check the set-up and say what to do
+      help       Print this message or the help of the given subcommand(s)
 
     Options:
       -h, --help     Print help

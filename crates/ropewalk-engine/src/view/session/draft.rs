@@ -2,7 +2,7 @@
 
 use jiff::Timestamp;
 use ropewalk_core::hash::NodeHash;
-use ropewalk_core::hierarchy::{MessageKind, Part, Record, tool_argument};
+use ropewalk_core::hierarchy::{MessageKind, Part, Record, ToolOutput, tool_argument};
 use ropewalk_core::json::Doc;
 use ropewalk_store::Micros;
 use ropewalk_store::facts::ExchangeNumber;
@@ -43,6 +43,8 @@ pub(super) struct Said {
     pub(super) content: String,
     pub(super) data: Option<Value>,
     pub(super) brief: Brief,
+    /// Of a tool's result.
+    pub(super) is_error: bool,
 }
 
 /// What one line about a message needs.
@@ -65,7 +67,15 @@ impl Said {
         Said {
             brief: Brief::of_text(&content),
             content,
-            data: None,
+            ..Said::default()
+        }
+    }
+
+    /// What a tool gave back.
+    pub(super) fn of_output(output: ToolOutput) -> Self {
+        Said {
+            is_error: output.is_error,
+            ..Said::of_text(output.text)
         }
     }
 
@@ -75,7 +85,7 @@ impl Said {
             MessageKind::ToolUse => Said {
                 brief: Brief::of_call(&content),
                 content,
-                data: None,
+                ..Said::default()
             },
             _ => Said::of_text(content),
         }

@@ -388,6 +388,7 @@ fn said_beside_results(message: &Message) -> Option<Said> {
         brief: Brief::of_text(&content),
         content,
         data: Some(message_data(Role::User, &beside.blocks)),
+        is_error: false,
     })
 }
 
@@ -413,7 +414,7 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
     };
     let asked_at = answer.draft.record.at.map(|at| Micros(at.as_microsecond()));
     let mut add =
-        |uuid: String, parent: String, kind: MessageKind, at: Option<Micros>, id: Option<String>, content: String| {
+        |uuid: String, parent: String, kind: MessageKind, at: Option<Micros>, id: Option<String>, said: Said| {
             drafts.push(Draft {
                 record: record(
                     uuid,
@@ -426,7 +427,7 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
                 declared_parent: Some(parent),
                 tool_use: id,
                 source: Source::Given,
-                said: Said::of_tool(kind, content),
+                said,
                 ..answer.draft.clone()
             });
         };
@@ -436,19 +437,17 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
             MessageKind::ToolResult => brought_at(id.as_deref()),
             _ => asked_at,
         };
-        add(message.uuid, message.parent_uuid, message.kind, at, id, message.content);
+        let said = Said {
+            is_error: message.is_error,
+            ..Said::of_tool(message.kind, message.content)
+        };
+        add(message.uuid, message.parent_uuid, message.kind, at, id, said);
     }
     for index in extracted.unpaired {
         let (output, at) = &answer.outputs[index];
         let name = result_name(uuid, calls.len() + index);
         let id = output.tool_use_id.clone();
-        add(
-            name,
-            uuid.clone(),
-            MessageKind::ToolResult,
-            *at,
-            id,
-            output.text.clone(),
-        );
+        let said = Said::of_output(output.clone());
+        add(name, uuid.clone(), MessageKind::ToolResult, *at, id, said);
     }
 }

@@ -72,6 +72,9 @@ pub struct SessionMessage {
     pub place: &'static str,
     pub agent_id: Option<String>,
     pub tool_use_id: Option<String>,
+    /// Of a tool's result: whether the client said that the tool failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_error: Option<bool>,
     pub exchange_id: Option<String>,
     /// For one line about it.
     #[serde(skip)]
@@ -397,6 +400,7 @@ impl SessionTree {
             },
             agent_id: draft.agent.clone(),
             tool_use_id: draft.tool_use.clone(),
+            is_error: (record.kind == MessageKind::ToolResult).then_some(said.is_error),
             exchange_id: row.map(|row| row.id.clone()),
         }
     }

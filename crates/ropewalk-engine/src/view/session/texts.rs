@@ -45,6 +45,7 @@ pub(super) fn said_by_parts(parts: &[Part], blocks: &[Block]) -> Said {
     Said {
         content: extract("", parts, &[]).content,
         data: Some(message_data(Role::Assistant, blocks)),
+        is_error: false,
         brief: Brief::of_parts(parts),
     }
 }
@@ -208,7 +209,7 @@ fn take_from(
 fn said(kind: MessageKind, role: Role, block: &Block, since: &[Block]) -> Option<Said> {
     match (kind, role, block) {
         (MessageKind::ToolResult, Role::User, Block::ToolResult(result)) => {
-            Some(Said::of_text(ToolOutput::from_model(result).text))
+            Some(Said::of_output(ToolOutput::from_model(result)))
         }
         (MessageKind::ToolUse, Role::Assistant, call @ Block::ToolUse(_)) => {
             let parts = Part::from_blocks(std::slice::from_ref(call));

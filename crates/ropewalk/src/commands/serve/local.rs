@@ -1,4 +1,4 @@
-//! Routes that are not forwarded: whether the server is well, what it counts, and the API.
+//! Routes that are not forwarded: whether the server is well, what it counts, the API and the dashboard.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper::body::Incoming;
 use ropewalk_proxy::forward::{Local, LocalBody};
 use ropewalk_server::api::is_ours;
+use ropewalk_server::pages::{self, is_page};
 use serde::Serialize;
 use tokio::runtime::Handle;
 
@@ -28,10 +29,9 @@ pub(super) fn routes(sources: Arc<Sources>, api: Arc<ServedApi>, runtime: Handle
                 }
             });
         }
-        if path == "/"
-            && is_get
-            && let Some(answer) = api.enter(request.uri())
-        {
+        if is_page(path) {
+            let entered = api.enter(request.uri()).filter(|_| is_get);
+            let answer = entered.unwrap_or_else(|| pages::answer(request.method(), path, request.headers()));
             return Box::pin(async move { answer.map(|body| LocalBody::new(body.map_err(Into::into))) });
         }
         let answer = answer(&sources, request.method(), request.uri().path());
@@ -41,10 +41,9 @@ pub(super) fn routes(sources: Arc<Sources>, api: Arc<ServedApi>, runtime: Handle
 
 fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody> {
     match path {
-        "/healthz" | "/readyz" | "/metrics" | "/" if method != Method::GET && method != Method::HEAD => {
+        "/healthz" | "/readyz" | "/metrics" if method != Method::GET && method != Method::HEAD => {
             text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "GET this\n".to_owned())
         }
-        "/" => text(StatusCode::OK, PLAIN, WELCOME.to_owned()),
         "/healthz" => json(StatusCode::OK, &Health::of(sources)),
         "/readyz" => {
             let health = Health::of(sources);
@@ -65,18 +64,6 @@ fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody>
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-const WELCOME: &str = "ropewalk is here.
-
-Point clients at this address:
-  ANTHROPIC_BASE_URL=http://<this address>
-  OPENAI_BASE_URL=http://<this address>/v1
-
-/healthz  whether the server is well
-/metrics  what it counts
-/api/v1   what was recorded, for programs
-/mcp      the same for agents
-";
 
 /// Whether clients are served, which is always if this is read, and how far recording is behind.
 #[derive(Debug, Serialize)]

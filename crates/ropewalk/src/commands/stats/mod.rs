@@ -7,7 +7,7 @@ mod waste;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use ropewalk_engine::view::View;
+use ropewalk_engine::view::{Reused, Sums, View};
 use ropewalk_store::{OwnerId, Store as _, sqlite};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::print::number::{bytes, counted, dollars, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{one_line, padded};
-use roll_up::{Reused, RollUp, Rolled, Sums};
+use roll_up::{RollUp, Rolled};
 
 #[derive(Serialize)]
 struct OwnerFigures {

@@ -4,14 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
-use ropewalk_engine::reuse::Standing;
-use ropewalk_engine::view::{Directory, View, usd};
+use ropewalk_engine::view::{Directory, Sums, View};
 use ropewalk_store::Micros;
 use ropewalk_store::Store as _;
 use ropewalk_store::derived::{LinkRow, Links};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, Selection};
-use serde::Serialize;
 
 use super::super::PAGE;
 use crate::any_store::AnyStore;
@@ -21,107 +19,6 @@ use crate::failure::{Failure, Kind};
 
 /// Agents that started each other and are counted in each other's figures; deeper ones are not looked for.
 const AGENTS_DEEP: usize = 64;
-
-#[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Sums {
-    pub(super) exchanges: u64,
-    pub(super) input_tokens: u64,
-    pub(super) output_tokens: u64,
-    pub(super) cache_read_tokens: u64,
-    /// For five minutes and for an hour together.
-    pub(super) cache_write_tokens: u64,
-    cache_write_1h_tokens: u64,
-    reasoning_tokens: u64,
-    #[serde(skip)]
-    cost_nano_usd: u64,
-    pub(super) cost_usd: f64,
-    /// Of one exchange at least; one whose cost is not known is not in the sum.
-    pub(super) cost_is_estimate: bool,
-    pub(super) reuse: Reused,
-}
-
-/// What was answered from the store: counted among the exchanges, and in no other sum.
-#[derive(Debug, Clone, Default, Serialize)]
-pub(super) struct Reused {
-    pub(super) hits: u64,
-    /// Calls that reuse was asked for and that a provider answered.
-    pub(super) misses: u64,
-    /// Of those that reuse was asked for.
-    pub(super) hit_rate: Option<f64>,
-    pub(super) saved_input_tokens: u64,
-    pub(super) saved_output_tokens: u64,
-    #[serde(skip)]
-    saved_nano_usd: u64,
-    pub(super) saved_usd: f64,
-    pub(super) saved_is_estimate: bool,
-}
-
-impl Reused {
-    fn add(&mut self, row: &ExchangeRow) {
-        let saved = match Standing::of(row) {
-            Standing::None => return,
-            Standing::Stored => {
-                self.misses += 1;
-                return self.sum_up();
-            }
-            Standing::Hit(saved) => saved,
-        };
-        self.hits += 1;
-        self.saved_input_tokens += saved.input_tokens + saved.cache_read_tokens + saved.cache_write_tokens;
-        self.saved_output_tokens += saved.output_tokens;
-        self.saved_nano_usd += saved.cost_nano_usd;
-        self.saved_is_estimate |= saved.cost_is_estimate;
-        self.sum_up();
-    }
-
-    fn merge(&mut self, other: &Reused) {
-        self.hits += other.hits;
-        self.misses += other.misses;
-        self.saved_input_tokens += other.saved_input_tokens;
-        self.saved_output_tokens += other.saved_output_tokens;
-        self.saved_nano_usd += other.saved_nano_usd;
-        self.saved_is_estimate |= other.saved_is_estimate;
-        self.sum_up();
-    }
-
-    fn sum_up(&mut self) {
-        let asked = self.hits + self.misses;
-        self.hit_rate = (asked > 0).then(|| self.hits as f64 / asked as f64);
-        self.saved_usd = usd(self.saved_nano_usd);
-    }
-}
-
-impl Sums {
-    pub(super) fn add(&mut self, row: &ExchangeRow) {
-        self.exchanges += 1;
-        self.reuse.add(row);
-        if let Some(usage) = &row.usage {
-            self.input_tokens += usage.input_tokens;
-            self.output_tokens += usage.output_tokens;
-            self.cache_read_tokens += usage.cache_read_tokens;
-            self.cache_write_tokens += usage.cache_write_tokens;
-            self.cache_write_1h_tokens += usage.cache_write_1h_tokens;
-            self.reasoning_tokens += usage.reasoning_tokens;
-        }
-        self.cost_nano_usd += row.cost_nano_usd.unwrap_or(0);
-        self.cost_usd = usd(self.cost_nano_usd);
-        self.cost_is_estimate |= row.cost_is_estimate || (row.usage.is_some() && row.cost_nano_usd.is_none());
-    }
-
-    pub(super) fn merge(&mut self, other: &Sums) {
-        self.exchanges += other.exchanges;
-        self.reuse.merge(&other.reuse);
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cache_read_tokens += other.cache_read_tokens;
-        self.cache_write_tokens += other.cache_write_tokens;
-        self.cache_write_1h_tokens += other.cache_write_1h_tokens;
-        self.reasoning_tokens += other.reasoning_tokens;
-        self.cost_nano_usd += other.cost_nano_usd;
-        self.cost_usd = usd(self.cost_nano_usd);
-        self.cost_is_estimate |= other.cost_is_estimate;
-    }
-}
 
 /// What to sum up by.
 pub(super) struct RollUp {

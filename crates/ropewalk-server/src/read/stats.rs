@@ -1,0 +1,107 @@
+//! Sums by day and model: what was spent on what, and how much room it takes.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use ropewalk_engine::view::Sums;
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
+use ropewalk_store::{Micros, Store};
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::problem::Problem;
+use crate::source::Owned;
+
+/// Exchanges that are added up for one question: seconds of work. Who has more asks for a part of the time.
+const ROWS_MAX: usize = 500_000;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AskStats {
+    /// Only what was asked since then.
+    pub since: Option<String>,
+    pub until: Option<String>,
+    /// Whose days, as in Europe/Berlin; UTC unless you say.
+    pub tz: Option<String>,
+    pub as_of: Option<String>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Stats {
+    pub v: u32,
+    pub total: Sums,
+    pub models: BTreeMap<String, Sums>,
+    /// Days on which something was asked, each with its models.
+    pub days: BTreeMap<String, BTreeMap<String, Sums>>,
+    /// Not all of the time that was asked for: there was too much.
+    pub is_cut_off: bool,
+    /// Of everything the owner has, whenever it was asked.
+    pub storage: Storage,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub struct Storage {
+    pub exchanges: u64,
+    pub bytes_in: u64,
+    pub stored_bytes: u64,
+    /// How often the bytes that came fit into those that are stored.
+    pub ratio: Option<f64>,
+}
+
+pub async fn stats<S: Store>(owned: &Owned<S>, asked: &AskStats) -> Result<Stats, Problem> {
+    let (since, until) = (time(asked.since.as_deref())?, time(asked.until.as_deref())?);
+    let zone = match asked.tz.as_deref() {
+        None => TimeZone::UTC,
+        Some(name) => TimeZone::get(name)
+            .map_err(|_| Problem::bad_request("this is no time zone").hint("as in Europe/Berlin, or UTC"))?,
+    };
+    let mut stats = Stats {
+        v: 1,
+        ..Stats::default()
+    };
+    let Some(view) = owned.view() else {
+        return Ok(stats);
+    };
+    let stored = view.store.stats(view.owner).await?;
+    stats.storage = Storage {
+        exchanges: stored.exchanges,
+        bytes_in: stored.bytes_in,
+        stored_bytes: stored.stored_bytes,
+        ratio: (stored.stored_bytes > 0).then(|| stored.bytes_in as f64 / stored.stored_bytes as f64),
+    };
+    let mut after = since.map(|since| (Micros(since.0.saturating_sub(1)), ExchangeNumber(i64::MAX)));
+    let mut read = 0;
+    loop {
+        let rows = view.rows_after(after, PAGE_MAX).await?;
+        let Some(last) = rows.last() else { break };
+        after = Some((last.at, last.number));
+        let is_last = until.is_some_and(|until| last.at > until);
+        for row in rows.iter().filter(|row| until.is_none_or(|until| row.at <= until)) {
+            stats.add(row, &zone);
+        }
+        read += rows.len();
+        if is_last {
+            break;
+        }
+        if read >= ROWS_MAX {
+            stats.is_cut_off = true;
+            break;
+        }
+    }
+    Ok(stats)
+}
+
+impl Stats {
+    fn add(&mut self, row: &ExchangeRow, zone: &TimeZone) {
+        let model = row.model.as_deref().unwrap_or("unknown");
+        self.total.add(row);
+        self.models.entry(model.to_owned()).or_default().add(row);
+        if let Ok(at) = Timestamp::from_microsecond(row.at.0) {
+            let day = at.to_zoned(zone.clone()).date().to_string();
+            let models = self.days.entry(day).or_default();
+            models.entry(model.to_owned()).or_default().add(row);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+import { useQuery } from "@tanstack/react-query";
+import { lazy, Suspense, useEffect, useState } from "react";
+import { ApiError } from "./api";
+import { useKeys } from "./keys";
+import { useConnection, useLive } from "./live";
+import { Dialog } from "./parts/Dialog";
+import { Help } from "./parts/Help";
+import { Login } from "./parts/Login";
+import { Palette } from "./parts/Palette";
+import { Empty, Loading } from "./parts/State";
+import { dollars, exact } from "./pure/format";
+import * as queries from "./queries";
+import { decoded, follow, go, usePlace } from "./router";
+import { theme, toggleTheme } from "./theme";
+import { startOfToday, useNow } from "./time";
+import { Agents } from "./views/Agents";
+import { ConversationView } from "./views/Conversation";
+import { Conversations } from "./views/Conversations";
+import { Health } from "./views/Health";
+import { Search } from "./views/Search";
+
+const Home = lazy(() => import("./views/Home"));
+
+const VIEWS = [
+  ["/", "Home"],
+  ["/conversations", "Conversations"],
+  ["/agents", "Agents"],
+  ["/search", "Search"],
+  ["/health", "Health"],
+] as const;
+
+export function App() {
+  const place = usePlace();
+  const [overlay, setOverlay] = useState<"help" | "palette" | null>(null);
+  const close = () => setOverlay(null);
+  useKeys([
+    { key: "?", does: "this help", run: () => setOverlay("help") },
+    { key: "Mod+k", does: "search or jump", run: () => setOverlay("palette") },
+    { key: "/", does: "search", run: () => go("/search") },
+  ]);
+  useEffect(close, [place.path]);
+  // The newest page of the list tells whether this browser is let in, before anything else is asked.
+  const entry = useQuery(queries.agents);
+  const isOutside = entry.error instanceof ApiError && entry.error.status === 401;
+  useLive(entry.isSuccess);
+  return (
+    <>
+      <a className="skip" href="#main">
+        Skip to content
+      </a>
+      <Bar path={place.path} isInside={entry.isSuccess} onPalette={() => setOverlay("palette")} />
+      <main id="main" tabIndex={-1}>
+        <Suspense fallback={<Loading what="the view" />}>{isOutside ? <Login /> : <View path={place.path} />}</Suspense>
+      </main>
+      {overlay === "help" && (
+        <Dialog title="Keys" onClose={close}>
+          <Help />
+        </Dialog>
+      )}
+      {overlay === "palette" && (
+        <Dialog title="Search or jump" onClose={close} isTop>
+          <Palette onDone={close} />
+        </Dialog>
+      )}
+    </>
+  );
+}
+
+function View({ path }: { path: string }) {
+  const [view, id] = path.split("/").slice(1);
+  useEffect(() => {
+    const name = VIEWS.find(([to]) => to === `/${view ?? ""}`)?.[1];
+    document.title = name ? `${name} · Ropewalk` : "Ropewalk";
+  }, [view]);
+  switch (view) {
+    case "":
+      return <Home />;
+    case "conversations":
+      return id ? <ConversationView key={id} id={decoded(id)} /> : <Conversations />;
+    case "agents":
+      return <Agents />;
+    case "search":
+      return <Search />;
+    case "health":
+      return <Health />;
+    default:
+      return <Empty>There is no view of this name.</Empty>;
+  }
+}
+
+interface BarOf {
+  path: string;
+  isInside: boolean;
+  onPalette: () => void;
+}
+
+function Bar({ path, isInside, onPalette }: BarOf) {
+  const [shown, setShown] = useState(theme());
+  return (
+    <header className="bar">
+      <a className="brand" href="/" onClick={follow}>
+        Ropewalk
+      </a>
+      <nav aria-label="Views">
+        {VIEWS.map(([to, name]) => {
+          const isHere = to === "/" ? path === "/" : path.startsWith(to);
+          return (
+            <a key={to} href={to} onClick={follow} aria-current={isHere ? "page" : undefined}>
+              {name}
+            </a>
+          );
+        })}
+      </nav>
+      <button type="button" className="jump-box" onClick={onPalette}>
+        <span>Search or jump</span> <kbd>{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</kbd>
+      </button>
+      <span className="spring" />
+      {isInside && <Status />}
+      <button
+        type="button"
+        className="icon"
+        aria-label={shown === "dark" ? "Light theme" : "Dark theme"}
+        onClick={() => setShown(toggleTheme())}
+      >
+        {shown === "dark" ? "☀" : "☾"}
+      </button>
+    </header>
+  );
+}
+
+/** What runs and what today has cost, always in sight. */
+function Status() {
+  const agents = useQuery(queries.agents);
+  const today = useQuery(queries.stats(startOfToday(useNow())));
+  const health = useQuery(queries.health);
+  const connection = useConnection();
+  const live = agents.data?.agents.filter((agent) => agent.status === "streaming").length ?? 0;
+  const isBehind = health.data?.store === "down";
+  return (
+    <div className="status" role="status" aria-label="Status">
+      {connection === "lost" && <span className="error">not live</span>}
+      {isBehind && <span className="error">journal waits</span>}
+      <span>
+        <i className={live > 0 ? "dot streaming" : "dot idle"} /> {live} live
+      </span>
+      {today.data && <span title={`$${exact(today.data.total.cost_usd)}`}>{dollars(today.data.total.cost_usd)} today</span>}
+    </div>
+  );
+}

@@ -1,0 +1,59 @@
+import { useState } from "react";
+import type { Part } from "../pure/session";
+import { fold, visible } from "../pure/visible";
+import { Markdown } from "./Markdown";
+
+/** Folds that were opened, by message, so that they stay open when a list takes a message out of the page and back. */
+const opened = new Set<string>();
+
+function useOpened(key: string): [boolean, () => void] {
+  const [isOpen, setOpen] = useState(opened.has(key));
+  const toggle = () => {
+    if (isOpen) opened.delete(key);
+    else opened.add(key);
+    setOpen(!isOpen);
+  };
+  return [isOpen, toggle];
+}
+
+/** A text that folds when it is long. */
+export function LongText({ text, id, as }: { text: string; id: string; as: "markdown" | "plain" }) {
+  const [isOpen, toggle] = useOpened(id);
+  const folded = fold(text);
+  const shown = isOpen ? text : folded.shown;
+  return (
+    <>
+      {as === "markdown" ? <Markdown text={shown} /> : <pre className="plain">{visible(shown)}</pre>}
+      {folded.isFolded && (
+        <button type="button" className="fold" aria-expanded={isOpen} onClick={toggle}>
+          {isOpen ? "Show less" : `Show all ${folded.lines.toLocaleString("en")} lines`}
+        </button>
+      )}
+    </>
+  );
+}
+
+/** One block of a message. */
+export function Said({ part, id, isUser }: { part: Part; id: string; isUser: boolean }) {
+  const [isOpen, toggle] = useOpened(`${id} fold`);
+  switch (part.is) {
+    case "text":
+      return <LongText text={part.text} id={id} as={isUser && part.text.startsWith("<") ? "plain" : "markdown"} />;
+    case "image":
+      return (
+        <p className="attachment">
+          ▣ {part.kind} {visible(part.detail)}
+        </p>
+      );
+    case "thinking":
+    case "other":
+      return (
+        <div className="thinking">
+          <button type="button" className="fold" aria-expanded={isOpen} onClick={toggle}>
+            {isOpen ? "▾" : "▸"} {part.is === "thinking" ? "thinking" : visible(part.kind)}
+          </button>
+          {isOpen && <LongText text={part.is === "thinking" ? part.text : part.json} id={`${id} inside`} as="plain" />}
+        </div>
+      );
+  }
+}

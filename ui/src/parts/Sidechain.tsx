@@ -1,0 +1,187 @@
+import { useEffect, useRef, useState } from "react";
+import { counted } from "../pure/format";
+import { diffLines } from "../pure/diff";
+import type { Group, Operation, Session } from "../pure/session";
+import { partsOf } from "../pure/session";
+import { lineOf, signOf, toolOf, type Tool } from "../pure/tools";
+import { firstLine, visible } from "../pure/visible";
+import { follow } from "../router";
+import { LongText } from "./Said";
+
+interface Panel {
+  session: Session;
+  groups: Group[];
+  /** The assistant message whose tools somebody asked for. */
+  wanted: string | null;
+  linkToAgent: (agent: string) => string;
+  onCause: (uuid: string) => void;
+}
+
+/** Tool operations beside the conversation, below the assistant message that caused them. */
+export function Sidechain({ session, groups, wanted, linkToAgent, onCause }: Panel) {
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const pane = useRef<HTMLDivElement>(null);
+  useEffect(() => {
+    if (wanted === null) return;
+    const found = pane.current?.querySelector(`[data-cause="${CSS.escape(wanted)}"]`);
+    found?.scrollIntoView({ block: "start" });
+  }, [wanted, groups]);
+  const toggle = (key: string) => {
+    const next = new Set(closed);
+    if (!next.delete(key)) next.add(key);
+    setClosed(next);
+  };
+  return (
+    <div className="sidechain" ref={pane} tabIndex={0} role="region" aria-label="Sidechain">
+      {groups.length === 0 && <Nothing session={session} />}
+      {groups.map((group) => {
+        const key = group.cause?.uuid ?? "";
+        const isOpen = !closed.has(key) || wanted === key;
+        return (
+          <section key={key} data-cause={key} className={wanted === key ? "wanted" : ""}>
+            <h3>
+              <button type="button" aria-expanded={isOpen} onClick={() => toggle(key)}>
+                {isOpen ? "▾" : "▸"} {titleOf(group)}
+              </button>
+              {group.cause && (
+                <button type="button" className="jump" aria-label="Show the message" onClick={() => onCause(key)}>
+                  ↤
+                </button>
+              )}
+            </h3>
+            {isOpen && (
+              <ul>
+                {group.operations.map((operation) => (
+                  <Row key={(operation.use ?? operation.result)?.uuid} operation={operation} linkToAgent={linkToAgent} />
+                ))}
+              </ul>
+            )}
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+function titleOf(group: Group): string {
+  if (!group.cause) return "Without a parent";
+  const text = partsOf(group.cause).find((part) => part.is === "text");
+  return text?.is === "text" ? `“${visible(firstLine(text.text, 48))}”` : counted(group.operations.length, "tool", "tools");
+}
+
+/** Says what it looked at, so that somebody who expected tools sees why there are none. */
+function Nothing({ session }: { session: Session }) {
+  const { messages, sidechains, tools, parents } = session.counts();
+  return (
+    <p className="state">
+      No tools on this path. Seen: {counted(messages, "message", "messages")}, {counted(sidechains, "sidechain", "sidechains")},{" "}
+      {counted(tools, "tool operation", "tool operations")}, {counted(parents, "parent", "parents")}.
+    </p>
+  );
+}
+
+function Row({ operation, linkToAgent }: { operation: Operation; linkToAgent: (agent: string) => string }) {
+  const [isOpen, setOpen] = useState(false);
+  const tool = toolOf(operation.call);
+  const line = lineOf(tool);
+  return (
+    <li className={operation.isError ? "failed" : ""}>
+      <button type="button" className="operation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} title={visible(line)}>
+        <span aria-hidden="true">{signOf(tool)}</span> <b>{visible(operation.call.name)}</b> <span>{visible(line)}</span>
+        {operation.isError && <em className="error">failed</em>}
+        {operation.use && !operation.result && <em>no result</em>}
+      </button>
+      {operation.agents.map((first) => (
+        <a key={first.uuid} className="strand-link" href={linkToAgent(first.agent_id ?? "")} onClick={follow}>
+          ╰▶ open its strand
+        </a>
+      ))}
+      {isOpen && <Viewer tool={tool} operation={operation} />}
+    </li>
+  );
+}
+
+/** What the tool was asked and what it gave, in the shape of its kind. */
+function Viewer({ tool, operation }: { tool: Tool; operation: Operation }) {
+  const key = (operation.use ?? operation.result)?.uuid ?? "";
+  return (
+    <div className="viewer">
+      <Input tool={tool} id={key} />
+      {operation.result && operation.result.content !== "" && (
+        <div className={operation.isError ? "result error-result" : "result"}>
+          <LongText text={operation.result.content} id={`${key} result`} as={tool.is === "agent" ? "markdown" : "plain"} />
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Input({ tool, id }: { tool: Tool; id: string }) {
+  switch (tool.is) {
+    case "read":
+      return (
+        <p className="path">
+          {visible(tool.path)} {tool.lines && <span className="quiet">lines {tool.lines}</span>}
+        </p>
+      );
+    case "edit":
+      return (
+        <>
+          <p className="path">{visible(tool.path)}</p>
+          {tool.edits.map((edit, at) => (
+            <Diff key={at} before={edit.before} after={edit.after} />
+          ))}
+        </>
+      );
+    case "write":
+      return (
+        <>
+          <p className="path">{visible(tool.path)}</p>
+          <LongText text={tool.text} id={`${id} written`} as="plain" />
+        </>
+      );
+    case "shell":
+      return (
+        <>
+          {tool.about && <p className="quiet">{visible(tool.about)}</p>}
+          <pre className="plain command">$ {visible(tool.command)}</pre>
+        </>
+      );
+    case "search":
+      return (
+        <p className="path">
+          {visible(tool.pattern)} {tool.where && <span className="quiet">in {visible(tool.where)}</span>}
+        </p>
+      );
+    case "web":
+      return <p className="path">{visible(tool.what)}</p>;
+    case "todo":
+      return (
+        <ul className="todo">
+          {tool.items.map((item, at) => (
+            <li key={at}>
+              {item.state === "completed" ? "☑" : item.state === "in_progress" ? "◐" : "☐"} {visible(item.text)}
+            </li>
+          ))}
+        </ul>
+      );
+    case "agent":
+      return <p className="quiet">{visible(tool.task)}</p>;
+    case "other":
+      return <LongText text={tool.input} id={`${id} input`} as="plain" />;
+  }
+}
+
+function Diff({ before, after }: { before: string; after: string }) {
+  return (
+    <pre className="plain diff" tabIndex={0} aria-label="Changed lines">
+      {diffLines(before, after).map((line, at) => (
+        <span key={at} className={line.is}>
+          {line.is === "gone" ? "- " : line.is === "new" ? "+ " : "  "}
+          {visible(line.text)}
+          {"\n"}
+        </span>
+      ))}
+    </pre>
+  );
+}

@@ -1,0 +1,257 @@
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useEffect, useMemo, useState } from "react";
+import type { ConversationTree, Exchange } from "../api";
+import { useKeys } from "../keys";
+import { Copy, copyText } from "../parts/Copy";
+import { Find } from "../parts/Find";
+import { MessageList } from "../parts/MessageList";
+import { RawExchange } from "../parts/RawExchange";
+import { Sidechain } from "../parts/Sidechain";
+import { Empty, Failure, Loading } from "../parts/State";
+import { Strands } from "../parts/Strands";
+import { counted, dollars, exact, short } from "../pure/format";
+import { Session } from "../pure/session";
+import { firstLine, visible } from "../pure/visible";
+import * as queries from "../queries";
+import { follow, go, to, usePlace, withQuery } from "../router";
+import { keep, kept } from "../theme";
+
+/** Three panes, two of them optional: strands, messages, and the sidechain. */
+export function ConversationView({ id }: { id: string }) {
+  const tree = useQuery(queries.conversation(id));
+  const loaded = useInfiniteQuery(queries.messages(id));
+  const named = useQuery(queries.names(id));
+  const listed = useQuery(queries.exchanges(id));
+  const { hasNextPage, isFetching, fetchNextPage } = loaded;
+  useEffect(() => {
+    if (hasNextPage && !isFetching) void fetchNextPage();
+  }, [hasNextPage, isFetching, fetchNextPage]);
+  const session = useMemo(
+    () => new Session(loaded.data?.pages.flatMap((page) => page.messages) ?? [], named.data?.items ?? []),
+    [loaded.data, named.data],
+  );
+  const title = tree.data?.conversation.title;
+  useEffect(() => {
+    if (title) document.title = `${firstLine(title, 60)} · Ropewalk`;
+  }, [title]);
+  const error = tree.error ?? loaded.error ?? named.error;
+  if (error) return <Failure error={error} retry={() => void Promise.all([tree.refetch(), loaded.refetch(), named.refetch()])} />;
+  if (!tree.data || !loaded.data || !named.data) return <Loading what="the conversation" />;
+  return <Panes id={id} tree={tree.data} session={session} exchanges={listed.data?.items ?? NONE} />;
+}
+
+const NONE: Exchange[] = [];
+
+interface Shown {
+  id: string;
+  tree: ConversationTree;
+  session: Session;
+  exchanges: Exchange[];
+}
+
+function Panes({ id, tree, session, exchanges }: Shown) {
+  const place = usePlace();
+  const target = useMemo(() => {
+    const byExchange = session.answerOf(place.query.get("exchange") ?? "");
+    return byExchange?.uuid ?? session.resolve(place.hash);
+  }, [session, place.hash, place.query]);
+  // Who comes to a message of an agent comes to that agent's strand.
+  const agent = place.query.get("agent") ?? session.find(target ?? "")?.agent_id ?? null;
+  const via = place.query.get("via") ?? target;
+  const path = useMemo(() => session.path(agent, via), [session, agent, via]);
+  const groups = useMemo(() => session.groups(path, agent), [session, path, agent]);
+  const byId = useMemo(() => new Map(exchanges.map((exchange) => [exchange.id, exchange])), [exchanges]);
+  const [current, setCurrent] = useState(() => Math.max(0, path.findIndex((step) => step.message.uuid === target)));
+  const [wanted, setWanted] = useState<string | null>(null);
+  // An exchange that is no message of the tree, as a summary, is shown as it was sent.
+  const asked = place.query.get("exchange");
+  const [raw, setRaw] = useState<string | null>(() => (asked !== null && !session.answerOf(asked) ? asked : null));
+  const [isFinding, setFinding] = useState(false);
+  const [panes, setPanes] = usePanes();
+  const isGraph = place.query.get("view") === "graph";
+  const step = path[Math.min(current, path.length - 1)];
+
+  useEffect(() => {
+    const at = path.findIndex((step) => step.message.uuid === target);
+    if (at >= 0) setCurrent(at);
+  }, [path, target]);
+
+  const select = (at: number) => {
+    const next = path[Math.max(0, Math.min(path.length - 1, at))];
+    if (!next) return;
+    setCurrent(path.indexOf(next));
+    go(withQuery(place, { exchange: null }, next.message.uuid), "replace");
+  };
+  const prompt = (by: 1 | -1) => {
+    for (let at = current + by; at >= 0 && at < path.length; at += by) if (path[at]?.message.type === "user") return select(at);
+  };
+  const switchAt = (at: number, by: 1 | -1) => {
+    const here = path[at];
+    const other = here?.siblings[here.siblings.indexOf(here.message.uuid) + by];
+    if (other) go(withQuery(place, { via: other, exchange: null }, other));
+  };
+  /** The nearest place above where there is something to switch. */
+  const switchNear = (by: 1 | -1) => {
+    for (let at = current; at >= 0; at -= 1) if ((path[at]?.siblings.length ?? 0) > 1) return switchAt(at, by);
+  };
+  const toTools = (uuid: string) => {
+    setPanes({ ...panes, sidechain: true });
+    setWanted(uuid);
+  };
+  const toExchange = (exchange: Exchange) => {
+    const answer = session.answerOf(exchange.id);
+    if (!answer) return setRaw(exchange.id);
+    go(withQuery(place, { agent: answer.agent_id, via: answer.uuid, exchange: null, view: null }, answer.uuid));
+  };
+  const rawOf = (at: number) => {
+    // A prompt came with the exchange of the answer below it.
+    const found = path.slice(at).find((step) => step.message.exchange_id !== null);
+    if (found) setRaw(found.message.exchange_id);
+  };
+  useKeys([
+    { key: "j", does: "next message", run: () => select(current + 1) },
+    { key: "k", does: "previous message", run: () => select(current - 1) },
+    { key: "J", does: "next prompt", run: () => prompt(1) },
+    { key: "K", does: "previous prompt", run: () => prompt(-1) },
+    { key: "]", does: "next branch", run: () => switchNear(1) },
+    { key: "[", does: "previous branch", run: () => switchNear(-1) },
+    { key: "Alt+ArrowRight", does: "next branch", run: () => switchNear(1) },
+    { key: "Alt+ArrowLeft", does: "previous branch", run: () => switchNear(-1) },
+    { key: "g", does: "strands", run: () => setPanes({ ...panes, strands: !panes.strands }) },
+    { key: "G", does: "all of the graph", run: () => go(withQuery(place, { view: isGraph ? null : "graph" })) },
+    { key: "s", does: "sidechain", run: () => setPanes({ ...panes, sidechain: !panes.sidechain }) },
+    { key: "y", does: "copy the message's reference", run: () => step?.names.reference && void copyText(step.names.reference) },
+    { key: "o", does: "the exchange as it was sent", run: () => rawOf(current) },
+    { key: "/", does: "find in the conversation", run: () => setFinding(true) },
+  ]);
+
+  if (session.messages.length === 0) return <Empty>Nothing was said here, or it cannot be read.</Empty>;
+  const strands = (isWide: boolean) => (
+    <Strands exchanges={exchanges} currentExchange={step?.message.exchange_id ?? null} isWide={isWide} onPick={toExchange} />
+  );
+  return (
+    <div className="conversation">
+      <Head tree={tree} agent={agent} id={id} panes={panes} setPanes={setPanes} isGraph={isGraph} />
+      {isFinding && <Find path={path} onGo={select} onClose={() => setFinding(false)} />}
+      <div className="panes">
+        {isGraph ? (
+          strands(true)
+        ) : (
+          <>
+            {panes.strands && strands(false)}
+            <MessageList
+              path={path}
+              session={session}
+              exchanges={byId}
+              current={current}
+              storageKey={`${id} ${agent ?? ""}`}
+              hasTarget={target !== null}
+              onSelect={select}
+              onSwitch={switchAt}
+              onTools={toTools}
+              onRaw={rawOf}
+            />
+            {panes.sidechain && (
+              <Sidechain
+                session={session}
+                groups={groups}
+                wanted={wanted}
+                linkToAgent={(agent) => to.conversation(id, { agent })}
+                onCause={(uuid) => select(path.findIndex((step) => step.message.uuid === uuid))}
+              />
+            )}
+          </>
+        )}
+      </div>
+      {raw && <RawExchange id={raw} onClose={() => setRaw(null)} />}
+    </div>
+  );
+}
+
+interface Panes {
+  strands: boolean;
+  sidechain: boolean;
+}
+
+const PANES_KEY = "ropewalk.panes";
+
+/** Which panes are shown is the reader's habit, the same for all conversations. A narrow screen begins with none. */
+function usePanes(): [Panes, (panes: Panes) => void] {
+  const isWide = window.innerWidth >= 900;
+  const [panes, setPanes] = useState<Panes>(() => {
+    const chosen = isWide ? (kept(PANES_KEY) ?? "sidechain") : "";
+    return { strands: chosen.includes("strands"), sidechain: chosen.includes("sidechain") };
+  });
+  const change = (next: Panes) => {
+    setPanes(next);
+    keep(PANES_KEY, `${next.strands ? "strands" : ""} ${next.sidechain ? "sidechain" : ""}`);
+  };
+  return [panes, change];
+}
+
+interface HeadOf {
+  tree: ConversationTree;
+  agent: string | null;
+  id: string;
+  panes: Panes;
+  setPanes: (panes: Panes) => void;
+  isGraph: boolean;
+}
+
+function Head({ tree, agent, id, panes, setPanes, isGraph }: HeadOf) {
+  const place = usePlace();
+  const { conversation, branches } = tree;
+  const shown = branches.find((branch) => branch.agent?.id === agent)?.agent;
+  const parent = branches.find((branch) => branch.agent?.id === shown?.parent_id)?.agent;
+  const { tokens } = conversation;
+  const sent = tokens.input_tokens + tokens.cache_read_tokens + tokens.cache_write_tokens;
+  return (
+    <div className="crumbs">
+      <nav aria-label="Breadcrumbs">
+        <a href="/conversations" onClick={follow}>
+          Conversations
+        </a>
+        <span aria-hidden="true">›</span>
+        {agent === null ? (
+          <h1 dir="auto" title={visible(conversation.title ?? "")}>
+            {visible(firstLine(conversation.title ?? "", 90)) || "(untitled)"}
+          </h1>
+        ) : (
+          <>
+            <a href={to.conversation(id)} onClick={follow} dir="auto">
+              {visible(firstLine(conversation.title ?? "", 40)) || "(untitled)"}
+            </a>
+            {parent && !parent.is_main && (
+              <>
+                <span aria-hidden="true">›</span>
+                <a href={to.conversation(id, { agent: parent.id })} onClick={follow}>
+                  {visible(parent.name ?? parent.id)}
+                </a>
+              </>
+            )}
+            <span aria-hidden="true">›</span>
+            <h1>{visible(shown?.name ?? agent)}</h1>
+          </>
+        )}
+      </nav>
+      {conversation.friendly_id && (
+        <Copy className="id" label="Copy conversation reference" text={conversation.friendly_id}>
+          {conversation.friendly_id}
+        </Copy>
+      )}
+      <span className="spring" />
+      <span className="quiet wide-only" title={`${exact(sent)} tokens in, ${exact(tokens.output_tokens)} out, $${exact(conversation.cost_usd)}`}>
+        {counted(conversation.turns, "turn", "turns")} · {short(sent)}→{short(tokens.output_tokens)} · {dollars(conversation.cost_usd)}
+      </span>
+      <button type="button" aria-pressed={isGraph} onClick={() => go(withQuery(place, { view: isGraph ? null : "graph" }))}>
+        Graph
+      </button>
+      <button type="button" className="wide-only" disabled={isGraph} aria-pressed={panes.strands && !isGraph} onClick={() => setPanes({ ...panes, strands: !panes.strands })}>
+        Strands
+      </button>
+      <button type="button" disabled={isGraph} aria-pressed={panes.sidechain && !isGraph} onClick={() => setPanes({ ...panes, sidechain: !panes.sidechain })}>
+        Sidechain
+      </button>
+    </div>
+  );
+}

@@ -1,0 +1,114 @@
+import { useInfiniteQuery } from "@tanstack/react-query";
+import { useEffect, useRef, useState } from "react";
+import type { Hit } from "../api";
+import { useKeys } from "../keys";
+import { Empty, Failure, Loading } from "../parts/State";
+import { age, modelName, moment } from "../pure/format";
+import { marked } from "../pure/marked";
+import { visible } from "../pure/visible";
+import * as queries from "../queries";
+import { follow, go, to, usePlace, withQuery } from "../router";
+import { useNow } from "../time";
+
+const SIDES = [
+  ["", "anybody"],
+  ["user", "you"],
+  ["assistant", "assistant"],
+  ["tool_input", "tool input"],
+  ["tool_result", "tool result"],
+] as const;
+
+export function Search() {
+  const place = usePlace();
+  const query = place.query.get("q") ?? "";
+  const by = place.query.get("by");
+  const [typed, setTyped] = useState(query);
+  const box = useRef<HTMLInputElement>(null);
+  useEffect(() => setTyped(query), [query]);
+  useKeys([{ key: "/", does: "type words to find", run: () => box.current?.focus() }]);
+  return (
+    <div className="page">
+      <form
+        className="filters"
+        role="search"
+        onSubmit={(event) => {
+          event.preventDefault();
+          go(withQuery(place, { q: typed.trim() }));
+        }}
+      >
+        <h1>Search</h1>
+        <input
+          ref={box}
+          autoFocus
+          type="search"
+          aria-label="Words to find"
+          placeholder='Words that all occur, or a "phrase"'
+          maxLength={1000}
+          value={typed}
+          onChange={(event) => setTyped(event.target.value)}
+        />
+        <label>
+          said by{" "}
+          <select value={by ?? ""} onChange={(event) => go(withQuery(place, { by: event.target.value }))}>
+            {SIDES.map(([value, name]) => (
+              <option key={value} value={value}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <button type="submit">Search</button>
+      </form>
+      {query === "" ? <Empty>Type words that were said; Enter finds them.</Empty> : <Hits query={query} by={by} />}
+    </div>
+  );
+}
+
+function Hits({ query, by }: { query: string; by: string | null }) {
+  const found = useInfiniteQuery(queries.search({ query, said_by: by }));
+  if (found.error) return <Failure error={found.error} retry={() => void found.refetch()} />;
+  if (found.isPending) return <Loading what="what was found" />;
+  const hits = found.data.pages.flatMap((page) => page.hits);
+  return (
+    <>
+      {hits.length === 0 && <Empty>Nobody said this. Fewer words find more.</Empty>}
+      <ol className="hits">
+        {hits.map((hit, at) => (
+          <li key={at}>
+            <HitRow hit={hit} query={query} />
+          </li>
+        ))}
+      </ol>
+      {found.hasNextPage && (
+        <button type="button" disabled={found.isFetching} onClick={() => void found.fetchNextPage()}>
+          More
+        </button>
+      )}
+    </>
+  );
+}
+
+function HitRow({ hit, query }: { hit: Hit; query: string }) {
+  const now = useNow();
+  const id = hit.friendly_id ?? hit.conversation_id;
+  const side = SIDES.find(([value]) => value === hit.said_by)?.[1] ?? hit.said_by;
+  return (
+    <>
+      <p className="under">
+        {id === null ? <span>not linked yet</span> : (
+          <a href={to.conversation(id, { exchange: hit.exchange_id })} onClick={follow}>
+            {id}
+          </a>
+        )}
+        <span>{side}</span>
+        {hit.model && <span>{visible(modelName(hit.model))}</span>}
+        <time dateTime={hit.at} title={moment(hit.at)}>
+          {age(hit.at, now)}
+        </time>
+      </p>
+      <p className="snippet" dir="auto">
+        {marked(hit.snippet, query).map((piece, at) => (piece.isFound ? <mark key={at}>{visible(piece.text)}</mark> : visible(piece.text)))}
+      </p>
+    </>
+  );
+}

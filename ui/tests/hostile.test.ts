@@ -1,0 +1,119 @@
+/** Text from models is hostile: none of it runs, none of it asks anybody for anything, whichever field it is in. */
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { CANARY_HOST, PAYLOADS } from "./payloads";
+import { picture, Served } from "./served";
+
+let served: Served;
+
+/** One exchange with a payload in every field that a client or a model fills: each conversation begins with another one. */
+function exchange(payload: string, at: number): string {
+  const use = { type: "tool_use", id: `toolu_x_${at}`, name: payload.slice(0, 120), input: { file_path: payload, command: payload } };
+  const edit = { type: "tool_use", id: `toolu_y_${at}`, name: "Edit", input: { file_path: payload, old_string: payload, new_string: `${payload}\n${payload}` } };
+  const results = [use, edit].map((call) => ({ type: "tool_result", tool_use_id: call.id, is_error: true, content: payload }));
+  const thinking = { type: "thinking", thinking: payload, signature: "x" };
+  return JSON.stringify({
+    v: 1,
+    id: `hostile-${at}`,
+    at: new Date(Date.UTC(2026, 4, 1) + at * 60_000).toISOString(),
+    owner: "local",
+    method: "POST",
+    path: "/v1/messages",
+    request: {
+      headers: { "user-agent": payload, "content-type": "application/json" },
+      body: {
+        model: payload,
+        max_tokens: 64,
+        system: payload,
+        messages: [
+          { role: "user", content: `${payload} (${at})` },
+          { role: "assistant", content: [thinking, { type: "text", text: payload }, use, edit] },
+          { role: "user", content: results },
+        ],
+      },
+    },
+    response: {
+      status: 200,
+      headers: { "content-type": "application/json" },
+      body: { id: `msg_${at}`, type: "message", role: "assistant", model: payload, content: [{ type: "text", text: payload }], usage: { input_tokens: 5, output_tokens: 5 } },
+    },
+    ended_at: new Date(Date.UTC(2026, 4, 1) + at * 60_000 + 1000).toISOString(),
+  });
+}
+
+beforeAll(async () => {
+  served = await Served.start(PAYLOADS.map(exchange));
+});
+
+afterAll(async () => await served?.stop());
+
+test("there are enough of them", () => expect(new Set(PAYLOADS).size).toBeGreaterThanOrEqual(200));
+
+test("the canary sings where nothing keeps it from it", async () => {
+  const page = await served.blank();
+  await page.setContent(PAYLOADS.find((payload) => payload.startsWith("<img src=x onerror")) ?? "");
+  await page.waitForFunction(() => (window as unknown as { canary?: number }).canary === 1);
+  await page.context().close();
+});
+
+test("no payload runs or asks, in any view", async () => {
+  const listed: { friendly_id: string | null; conversation_id: string }[] = [];
+  let cursor: string | null = null;
+  do {
+    const query = new URLSearchParams({ limit: "100", since: "2026-05-01T00:00:00Z", until: "2026-05-02T00:00:00Z" });
+    if (cursor !== null) query.set("cursor", cursor);
+    const page: { conversations: typeof listed; next_cursor: string | null } = await served.api(`/api/v1/conversations?${query}`);
+    listed.push(...page.conversations);
+    cursor = page.next_cursor;
+  } while (cursor !== null);
+  expect(listed.length).toBeGreaterThanOrEqual(200);
+  const { page, context, complaints, outside } = await served.open("/conversations?since=2026-05-01&until=2026-05-02", { height: 1400 });
+  const dialogs: string[] = [];
+  page.on("dialog", (dialog) => {
+    dialogs.push(dialog.message());
+    void dialog.dismiss();
+  });
+  await page.locator(".conversation-row").first().waitFor();
+  const ran = async () => await page.evaluate(() => (window as unknown as { canary?: number }).canary ?? 0);
+  const visit = async (path: string, sign: string) => {
+    await page.evaluate((to) => {
+      window.history.pushState(null, "", to);
+      window.dispatchEvent(new PopStateEvent("popstate"));
+    }, path);
+    await page.locator(sign).first().waitFor();
+  };
+  for (const [at, one] of listed.entries()) {
+    await visit(`/conversations/${one.friendly_id ?? one.conversation_id}`, ".messages .message.assistant");
+    if (at === 0) await expect.poll(() => page.locator(".sidechain .failed").count()).toBe(2);
+    // Everything that is folded is opened, on some of each kind: thinking, operations and their viewers.
+    if (at % 8 === 0) {
+      const folds = page.locator(".fold[aria-expanded=false], .operation[aria-expanded=false]");
+      while ((await folds.count()) > 0) await folds.first().click();
+    }
+    expect(await ran(), one.friendly_id ?? "").toBe(0);
+  }
+  await picture(page, "hostile-conversation");
+  await visit("/conversations?since=2026-05-01&until=2026-05-02", ".conversation-row");
+  await visit("/agents", ".agents h1");
+  await visit("/search?q=canary", ".hits li");
+  await picture(page, "hostile-search");
+  await visit("/", ".figures");
+  expect(await ran()).toBe(0);
+  expect(dialogs).toEqual([]);
+  expect(outside.filter((url) => url.includes(CANARY_HOST))).toEqual([]);
+  expect(outside).toEqual([]);
+  expect(complaints).toEqual([]);
+  const made = await page.evaluate(() => document.querySelectorAll("main script, main iframe, main img, main object, main style").length);
+  expect(made).toBe(0);
+  await context.close();
+});
+
+test("the names of files and addresses of the page are no way in either", async () => {
+  for (const payload of PAYLOADS.slice(0, 12)) {
+    const { page, outside } = await served.open(`/search?q=${encodeURIComponent(payload)}#${encodeURIComponent(payload)}`);
+    await page.locator("main .hits, main .state").first().waitFor();
+    expect(await page.evaluate(() => (window as unknown as { canary?: number }).canary ?? 0)).toBe(0);
+    expect(outside).toEqual([]);
+    await page.context().close();
+  }
+});
