@@ -355,12 +355,7 @@ async fn trailers_continue_and_early_answers_pass() {
     socket.write_all(request.as_bytes()).await.unwrap();
     read_until(&mut socket, "HTTP/1.1 100 Continue\r\n\r\n").await;
     socket.write_all(b"{}").await.unwrap();
-    let answer = read_until(&mut socket, "0\r\n").await;
-    let rest = match answer.contains("x-sum") {
-        true => answer,
-        false => read_until(&mut socket, "x-sum").await,
-    };
-    assert!(rest.contains("x-sum: 42"), "{rest}");
+    read_until(&mut socket, "0\r\nx-sum: 42\r\n\r\n").await;
     assert!(matches!(
         upstream.next_request().await.ended().await.how,
         How::Done | How::ClientClosed

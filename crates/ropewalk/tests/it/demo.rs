@@ -175,3 +175,32 @@ fn keeps_away_from_the_recordings_of_others() {
     let database = TestStore::new().run(&["--store", "postgres://nobody@127.0.0.1:1/none", "demo"]);
     assert_eq!((database.status.code(), stdout(&database)), (Some(2), String::new()));
 }
+
+#[test]
+fn every_agent_hangs_below_the_call_that_started_it() {
+    let store = TestStore::new();
+    store.json(&QUICK);
+    let conversations = store.json(&["log"]);
+    let id = conversations[5]["conversation_id"].as_str().unwrap();
+    let page = store.json(&["show", id, "--tree"]).remove(0);
+    let messages = page["messages"].as_array().unwrap();
+    let by_uuid: BTreeMap<&str, &Value> = messages
+        .iter()
+        .map(|message| (message["uuid"].as_str().unwrap(), message))
+        .collect();
+    let mut agents = 0;
+    for call in messages.iter().filter(|message| message["type"] == "tool_use") {
+        let block: Value = serde_json::from_str(call["content"].as_str().unwrap()).unwrap();
+        if block["name"] != "Agent" {
+            continue;
+        }
+        let of_agent = |message: &&Value| {
+            let parent = message["parent_uuid"].as_str().and_then(|parent| by_uuid.get(parent));
+            message["type"] == "user" && parent.is_some_and(|parent| parent["uuid"] == call["uuid"])
+        };
+        let first = messages.iter().find(of_agent).expect("the agent's first message");
+        assert_eq!(first["content"], block["input"]["prompt"]);
+        agents += 1;
+    }
+    assert_eq!(agents, 4);
+}

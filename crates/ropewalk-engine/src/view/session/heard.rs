@@ -265,7 +265,7 @@ impl Heard {
         }
     }
 
-    /// The calls that subagents were started by: (agent, exchange, block of its answer).
+    /// The calls that subagents were started by: (agent, exchange, which of its spawning calls).
     fn starts(&self, links: &[Linked]) -> Vec<(ExchangeNumber, ExchangeNumber, u32)> {
         let firsts = links.iter().filter(|link| self.subagents.contains_key(&link.exchange));
         let starts = firsts.filter_map(|link| {

@@ -346,16 +346,15 @@ impl<S: Store> View<'_, S> {
         Ok(())
     }
 
-    /// The id of the call that is a block of an answer.
-    pub(super) async fn call_id(&self, row: &ExchangeRow, block: u32) -> Result<Option<String>> {
-        use ropewalk_core::model::Block;
-        let Some(answer) = self.read_answer(row).await? else {
-            return Ok(None);
+    /// The id of a spawning call of an answer, by its place among them.
+    pub(super) async fn call_id(&self, row: &ExchangeRow, index: u32) -> Result<Option<String>> {
+        let questions = Questions {
+            spawns_of: vec![row.number],
+            ..Questions::default()
         };
-        Ok(match answer.blocks.get(block as usize) {
-            Some(Block::ToolUse(call)) => call.id.as_deref().map(str::to_owned),
-            _ => None,
-        })
+        let found = self.store.look_up(self.owner, questions, Micros::MAX).await?;
+        let mut spawns = found.spawns_of.into_iter().flatten();
+        Ok(spawns.find(|spawn| spawn.index == index).and_then(|spawn| spawn.call))
     }
 
     /// An answer's body as it was recorded.

@@ -154,8 +154,10 @@ async fn show(context: &Context, folder: &Path, told: &Told) -> Result<(), Failu
         let line = format!("  {}  {}", out.name(&format!("{command:width$}")), out.faint(meaning));
         out.line(&line)?;
     }
+    let serve = out.name(&format!("ropewalk --data {} serve", folder.display()));
+    out.line(&format!("\nThe dashboard: {serve} prints a link to open in a browser."))?;
     out.line(&format!(
-        "\nAll of it is in {}; remove that folder when you have seen enough.",
+        "All of it is in {}; remove that folder when you have seen enough.",
         folder.display()
     ))?;
     out.finish()

@@ -152,7 +152,9 @@ impl Caller {
                 "/api/v1/diff" => format!("b=talk-2&a={escaped}"),
                 // Asked without a name.
                 "/api/v1/spread" | "/api/v1/suggestions" | "/api/v1/templates" | "/api/v1/waste" => continue,
-                "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/api/v1/stats" | "/mcp" => continue,
+                "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/api/v1/stats" | "/mcp" => {
+                    continue;
+                }
                 new => panic!("{new} is not asked about"),
             };
             let path = path.replace("{ref}", &escaped).replace("{half}", "request");
@@ -202,7 +204,11 @@ impl Caller {
                 "/api/v1/templates" => self.get("/api/v1/templates?times=2").await.text(),
                 "/api/v1/diff" | "/api/v1/merges" => continue,
                 // Neither agents nor sums have words of their own, and of what Ann said nothing was said twice.
-                "/api/v1/agents" | "/api/v1/stats" | "/api/v1/cache/stats" | "/api/v1/suggestions" | "/api/v1/waste" => continue,
+                "/api/v1/agents"
+                | "/api/v1/stats"
+                | "/api/v1/cache/stats"
+                | "/api/v1/suggestions"
+                | "/api/v1/waste" => continue,
                 "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline"
                 | "/mcp" => continue,
                 named if named.contains("{ref}") => continue,
