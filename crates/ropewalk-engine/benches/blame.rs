@@ -11,13 +11,13 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::blame::Scope;
 use ropewalk_engine::view::View;
-use ropewalk_engine::{RawExchange, Recorder, Witness};
+use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_store::Store as _;
 use ropewalk_store::sqlite::{Options, Sqlite};
-use ropewalk_store::{Micros, Store as _};
+use ropewalk_testkit::labelled::answered;
 use serde_json::{Value, json};
 
 const TURNS: usize = 10;
@@ -62,22 +62,9 @@ fn exchange(number: usize, turn: usize, at: i64, history: &[Value], answer: &str
         "content": [{"type": "text", "text": answer}], "stop_reason": "end_turn",
         "usage": {"input_tokens": 900, "output_tokens": 9, "cache_read_input_tokens": 0, "cache_creation_input_tokens": 2_000}});
     RawExchange {
-        id,
-        at: Micros(at),
-        ended_at: Some(Micros(at + 400)),
-        spawned_at: Vec::new(),
-        method: "POST".to_owned(),
         path: "/p/site/anthropic/v1/messages".to_owned(),
         request_headers: vec![("user-agent".to_owned(), format!("claude-cli/2.1.{}", number / 1_000))],
-        request_body: Bytes::from(body.to_string()),
-        sent_body: None,
-        names: Default::default(),
-        status: Some(200),
-        response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        response_body: Some(Bytes::from(response.to_string())),
-        cut_off: false,
-        witness: Witness::default(),
-        provenance: None,
+        ..answered(id, at, &body, &response)
     }
 }
 

@@ -11,13 +11,13 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::{RawExchange, Recorder, Witness};
+use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_store::Store as _;
 use ropewalk_store::derived::LinkChanges;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::sqlite::{Options, Sqlite};
-use ropewalk_store::{Micros, Store as _};
+use ropewalk_testkit::labelled::answered;
 use serde_json::{Value, json};
 
 /// As in the program.
@@ -39,24 +39,7 @@ fn exchange(id: String, at: i64, messages: &[Value], answer: &str) -> RawExchang
     let response = json!({"id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
         "content": [{"type": "text", "text": answer}], "stop_reason": "end_turn",
         "usage": {"input_tokens": 9, "output_tokens": 9}});
-    RawExchange {
-        id,
-        at: Micros(at),
-        ended_at: Some(Micros(at + 400)),
-        spawned_at: Vec::new(),
-        method: "POST".to_owned(),
-        path: "/v1/messages".to_owned(),
-        request_headers: Vec::new(),
-        request_body: Bytes::from(body.to_string()),
-        sent_body: None,
-        names: Default::default(),
-        status: Some(200),
-        response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        response_body: Some(Bytes::from(response.to_string())),
-        cut_off: false,
-        witness: Witness::default(),
-        provenance: None,
-    }
+    answered(id, at, &body, &response)
 }
 
 /// Conversations that run at the same time, and whose openings are shared by many.

@@ -12,14 +12,14 @@
 
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::hash::sha256;
 use ropewalk_engine::view::{View, uuid_text};
-use ropewalk_engine::{RawExchange, Recorder, Witness};
+use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_store::Store;
 use ropewalk_store::sqlite::{Options, Sqlite};
-use ropewalk_store::{Micros, Store};
 use ropewalk_testkit::conversation::Random;
+use ropewalk_testkit::labelled::answered;
 use serde_json::json;
 
 const CONVERSATIONS: usize = 2_000;
@@ -35,24 +35,7 @@ fn exchange(owner: &str, number: usize) -> RawExchange {
     let answer = json!({"id": format!("msg_{owner}_{number}"), "type": "message", "role": "assistant", "model": "m",
         "content": [{"type": "text", "text": format!("Answer {number} for {owner}.")}], "stop_reason": "end_turn",
         "usage": {"input_tokens": 9, "output_tokens": 9}});
-    RawExchange {
-        id: format!("{owner}-{number:06}"),
-        at: Micros(at),
-        ended_at: Some(Micros(at + 400)),
-        spawned_at: Vec::new(),
-        method: "POST".to_owned(),
-        path: "/v1/messages".to_owned(),
-        request_headers: Vec::new(),
-        request_body: Bytes::from(body.to_string()),
-        sent_body: None,
-        names: Default::default(),
-        status: Some(200),
-        response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        response_body: Some(Bytes::from(answer.to_string())),
-        cut_off: false,
-        witness: Witness::default(),
-        provenance: None,
-    }
+    answered(format!("{owner}-{number:06}"), at, &body, &answer)
 }
 
 async fn fill(store: &Sqlite, owner: &str) {

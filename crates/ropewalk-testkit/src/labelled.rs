@@ -378,28 +378,33 @@ pub fn exchange(id: &str, at: i64, in_turns: &[String]) -> RawExchange {
     exchange_of(id, at, &messages, &[block(answer)])
 }
 
-fn exchange_of(id: &str, at: i64, messages: &[Value], answer: &[Value]) -> RawExchange {
-    let body = json!({"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": messages});
-    let response = json!({
-        "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
-        "content": answer, "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 5},
-    });
+/// A call of Anthropic's format that was answered well.
+pub fn answered(id: String, at: i64, request: &Value, answer: &Value) -> RawExchange {
     RawExchange {
-        id: id.to_owned(),
+        id,
         at: Micros(at),
         ended_at: Some(Micros(at + 400)),
         spawned_at: Vec::new(),
         method: "POST".to_owned(),
         path: "/v1/messages".to_owned(),
         request_headers: Vec::new(),
-        request_body: Bytes::from(body.to_string()),
+        request_body: Bytes::from(request.to_string()),
         sent_body: None,
         names: Default::default(),
         status: Some(200),
         response_headers: vec![("content-type".to_owned(), "application/json".to_owned())],
-        response_body: Some(Bytes::from(response.to_string())),
+        response_body: Some(Bytes::from(answer.to_string())),
         cut_off: false,
         witness: Witness::default(),
         provenance: None,
     }
+}
+
+fn exchange_of(id: &str, at: i64, messages: &[Value], answer: &[Value]) -> RawExchange {
+    let body = json!({"model": "claude-sonnet-4-5", "max_tokens": 64, "messages": messages});
+    let response = json!({
+        "id": format!("msg_{id}"), "type": "message", "role": "assistant", "model": "claude-sonnet-4-5",
+        "content": answer, "stop_reason": "end_turn", "usage": {"input_tokens": 10, "output_tokens": 5},
+    });
+    answered(id.to_owned(), at, &body, &response)
 }

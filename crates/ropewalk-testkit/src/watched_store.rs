@@ -1,6 +1,7 @@
 //! A store that notes what it is asked, for claims about which look-ups are made.
 
 use std::fmt::Debug;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use ropewalk_core::hash::{NodeHash, PartHash};
@@ -19,6 +20,7 @@ use ropewalk_store::{HashPrefix, Micros, NewExchange, OwnerId, Store};
 pub struct Watched<S> {
     inner: S,
     calls: Mutex<Vec<String>>,
+    rows: AtomicUsize,
 }
 
 impl<S> Watched<S> {
@@ -26,12 +28,24 @@ impl<S> Watched<S> {
         Watched {
             inner,
             calls: Mutex::default(),
+            rows: AtomicUsize::new(0),
         }
     }
 
     /// What was asked since the last time: each call with its arguments, in order.
     pub fn take_calls(&self) -> Vec<String> {
         std::mem::take(&mut *self.calls.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Exchanges and links that were given since the last time.
+    pub fn take_rows(&self) -> usize {
+        self.rows.swap(0, Ordering::Relaxed)
+    }
+
+    fn given<T>(&self, rows: Result<Vec<T>>) -> Result<Vec<T>> {
+        let rows = rows?;
+        self.rows.fetch_add(rows.len(), Ordering::Relaxed);
+        Ok(rows)
     }
 
     fn note(&self, call: &str, arguments: &[&dyn Debug]) {
@@ -67,7 +81,7 @@ impl<S: Store> Store for Watched<S> {
         watched!(self.look_up(owner, questions, as_of))
     }
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
-        watched!(self.exchanges(owner, selection, as_of))
+        self.given(watched!(self.exchanges(owner, selection, as_of)))
     }
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {
         watched!(self.body(owner, exchange, half))
@@ -85,7 +99,7 @@ impl<S: Store> Store for Watched<S> {
         watched!(self.save_links(owner, changes))
     }
     async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
-        watched!(self.links(owner, which))
+        self.given(watched!(self.links(owner, which)))
     }
     async fn branches(&self, owner: OwnerId, conversation: ExchangeNumber) -> Result<Vec<BranchRow>> {
         watched!(self.branches(owner, conversation))

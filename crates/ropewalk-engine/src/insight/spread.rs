@@ -18,7 +18,6 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, SearchQuery};
 use serde::Serialize;
 
-use crate::link::settle::ConversationRecord;
 use crate::texts::SEARCH_TEXT_BYTES_MAX;
 use crate::view::{Result, View, utc, uuid_text};
 use follow::Following;
@@ -244,12 +243,11 @@ impl<S: Store> View<'_, S> {
             };
             let id = uuid_text(&row.id);
             ids.insert(root, id.clone());
-            let name = self.name_of(root).await?;
-            let title = name.as_ref().and_then(|name| name.title.clone());
+            let (friendly_id, title) = self.called(&row).await?;
             shown.push(SeenConversation {
                 conversation_id: id,
-                friendly_id: name.map(|name| name.friendly_id),
-                title: title.or(ConversationRecord::read(&row)?.title),
+                friendly_id,
+                title,
                 seen,
             });
         }

@@ -49,6 +49,19 @@ impl<S: Store> View<'_, S> {
         Ok(self.store.conversations(self.owner, page).await?)
     }
 
+    /// Its friendly id, and its title: the one that people gave it, else its log's, else the one it has from what was said.
+    pub(crate) async fn called(&self, row: &ConversationRow) -> Result<(Option<String>, Option<String>)> {
+        let (friendly_id, chosen) = match self.name_of(row.root).await? {
+            Some(name) => (Some(name.friendly_id), name.title),
+            None => (None, None),
+        };
+        let title = match chosen {
+            Some(title) => Some(title),
+            None => self.logged_title(row.root).await?,
+        };
+        Ok((friendly_id, title.or(ConversationRecord::read(row)?.title)))
+    }
+
     pub async fn conversation(&self, row: &ConversationRow) -> Result<ConversationView> {
         let record = ConversationRecord::read(row)?;
         let mut roots = Vec::new();
@@ -60,20 +73,13 @@ impl<S: Store> View<'_, S> {
             }
         }
         roots.sort();
-        let (friendly_id, chosen) = match self.name_of(row.root).await? {
-            Some(name) => (Some(name.friendly_id), name.title),
-            None => (None, None),
-        };
-        let title = match chosen {
-            Some(title) => Some(title),
-            None => self.logged_title(row.root).await?,
-        };
+        let (friendly_id, title) = self.called(row).await?;
         Ok(ConversationView {
             v: 1,
             conversation_id: uuid_text(&row.id),
             friendly_id,
             owner: self.owner_name.clone(),
-            title: title.or(record.title),
+            title,
             started_at: utc(row.started_at),
             last_at: utc(row.last_at),
             exchanges: record.exchanges,

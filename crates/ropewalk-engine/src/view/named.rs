@@ -15,7 +15,7 @@ use serde::Serialize;
 
 use crate::names::{TITLE_CHARS_MAX, all_messages, beginning, primary};
 use crate::view::message::{MessageView, kind_of, text_of};
-use crate::view::{Result, Target, View, ViewError};
+use crate::view::{Result, View, ViewError};
 
 /// Messages that are suggested for a conversation, the newest first.
 const MESSAGES_SUGGESTED: usize = 20;
@@ -262,14 +262,7 @@ impl<S: Store> View<'_, S> {
 
     /// Gives a conversation another title, which people chose; says its friendly id, which stays.
     pub async fn set_title(&self, reference: &str, title: &str) -> Result<String> {
-        let root = match self.resolve(reference).await? {
-            Target::Conversation(row) => row.root,
-            Target::Message(message) => message.conversation,
-            Target::Exchange(row) => {
-                let link = self.find_link(row.number).await?;
-                link.map_or(row.number, |link| link.conversation)
-            }
-        };
+        let root = self.resolve_root(reference).await?;
         let name = self.name_of(root).await?.ok_or_else(|| ViewError::NotFound {
             reference: reference.to_owned(),
         })?;

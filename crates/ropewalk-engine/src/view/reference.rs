@@ -54,6 +54,18 @@ impl<S: Store> View<'_, S> {
         }
     }
 
+    /// The conversation that is named, or that what is named stands in, by its root.
+    pub async fn resolve_root(&self, reference: &str) -> Result<ExchangeNumber> {
+        match self.resolve(reference).await? {
+            Target::Conversation(row) => Ok(row.root),
+            Target::Message(message) => Ok(message.conversation),
+            Target::Exchange(row) => {
+                let link = self.find_link(row.number).await?;
+                Ok(link.map_or(row.number, |link| link.conversation))
+            }
+        }
+    }
+
     async fn resolve_name(&self, name: &str, reference: &str) -> Result<Target> {
         if let Some(row) = self.find_exchange(name).await? {
             return Ok(Target::Exchange(Box::new(row)));

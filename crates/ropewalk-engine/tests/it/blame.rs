@@ -10,9 +10,9 @@ use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::sqlite::{Options, Sqlite};
 use ropewalk_store::{Micros, Store};
 use ropewalk_testkit::conversation::Random;
+use ropewalk_testkit::watched_store::Watched;
 use serde_json::json;
 
-use crate::counting_store::Counting;
 use crate::prepare::raw;
 
 /// What is in force, by its text, with the turn that brought it.
@@ -64,7 +64,7 @@ fn history(name: &str, turns: usize, random: &mut Random) -> (Vec<RawExchange>, 
     (exchanges, truth)
 }
 
-async fn record(store: &Sqlite, exchanges: &[RawExchange]) {
+async fn record<S: Store>(store: &S, exchanges: &[RawExchange]) {
     let mut recorder = Recorder::new(store, "me", &BundledPrices).await.unwrap();
     for batch in exchanges.chunks(256) {
         recorder.record(batch).await.unwrap();
@@ -170,12 +170,14 @@ async fn changes_are_seen_to_the_end_of_a_long_conversation() {
 async fn blame_asks_as_much_of_a_large_store_as_of_a_small_one() {
     let mut random = Random(9);
     let (exchanges, _) = history("Fay", 30, &mut random);
-    let store = Sqlite::in_memory(&Options::default()).unwrap();
+    let store = Watched::new(Sqlite::in_memory(&Options::default()).unwrap());
     record(&store, &exchanges).await;
+    // Questions that are asked, and exchanges and links that are given.
     let counted = async || {
-        let counting = Counting::new(&store);
-        blamed(&counting, "Fay-29").await;
-        counting.counted()
+        store.take_calls();
+        store.take_rows();
+        blamed(&store, "Fay-29").await;
+        (store.take_calls().len(), store.take_rows())
     };
     let small = counted().await;
     for number in 0..60 {

@@ -10,7 +10,6 @@ mod arrival;
 mod blame;
 mod claims;
 mod clocks;
-mod counting_store;
 mod generated;
 mod hard_cases;
 mod insight;

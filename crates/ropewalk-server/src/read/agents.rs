@@ -5,7 +5,6 @@ use ropewalk_store::Store;
 use serde::{Deserialize, Serialize};
 
 use super::bounded;
-use super::tree::root_of;
 use crate::problem::Problem;
 use crate::source::Owned;
 
@@ -33,7 +32,7 @@ pub async fn agents<S: Store>(owned: &Owned<S>, asked: &ListAgents) -> Result<Li
     let mut listed = ListedAgents::default();
     if let Some(reference) = &asked.reference {
         let view = owned.view_to_find(reference)?;
-        let root = root_of(&view, reference).await?;
+        let root = view.resolve_root(reference).await?;
         listed.agents = view.agents(root, &mut directory).await?;
     } else if let Some(view) = owned.view() {
         let limit = bounded(asked.limit, CONVERSATIONS, CONVERSATIONS_MAX);

@@ -7,7 +7,6 @@ use ropewalk_store::store::{ExchangeRow, Half};
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
 
-use super::tree::root_of;
 use super::{bounded, time};
 use crate::problem::Problem;
 use crate::source::Owned;
@@ -51,7 +50,7 @@ pub async fn exchanges<S: Store>(owned: &Owned<S>, asked: &ListExchanges) -> Res
     let mut rows = match &asked.reference {
         None => view.rows_after(after, limit + 1).await?,
         Some(reference) => {
-            let root = root_of(&view, reference).await?;
+            let root = view.resolve_root(reference).await?;
             rows_in(&view, root, after, limit + 1).await?
         }
     };

@@ -12,7 +12,6 @@ use ropewalk_store::Store;
 use serde::Deserialize;
 
 use super::bounded;
-use super::tree::root_of;
 use crate::problem::Problem;
 use crate::source::Owned;
 
@@ -151,6 +150,6 @@ pub async fn waste<S: Store>(owned: &Owned<S>, asked: &Limit) -> Result<Waste, P
 
 pub async fn merges<S: Store>(owned: &Owned<S>, reference: &str) -> Result<Merges, Problem> {
     let view = owned.view_to_find(reference)?;
-    let root = root_of(&view, reference).await?;
+    let root = view.resolve_root(reference).await?;
     Ok(view.merges(root).await?)
 }

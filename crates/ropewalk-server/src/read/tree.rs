@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rmcp::schemars::{self, JsonSchema};
-use ropewalk_engine::view::{AgentView, ConversationView, Directory, Target, View, utc};
+use ropewalk_engine::view::{AgentView, ConversationView, Directory, utc};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,7 @@ pub struct ShownBranch {
 pub async fn conversation_tree<S: Store>(owned: &Owned<S>, asked: &ConversationTree) -> Result<Tree, Problem> {
     let limit = bounded(asked.limit, BRANCHES, BRANCHES_MAX);
     let view = owned.view_to_find(&asked.name)?;
-    let root = root_of(&view, &asked.name).await?;
+    let root = view.resolve_root(&asked.name).await?;
     let mut directory = Directory::default();
     let found = directory.conversation(&view, root).await?;
     let known = found.ok_or_else(|| Problem::not_found(&asked.name))?;
@@ -97,16 +97,5 @@ pub async fn conversation_tree<S: Store>(owned: &Owned<S>, asked: &ConversationT
         next_cursor: last.filter(|_| skipped + branches.len() < total),
         branches,
         total,
-    })
-}
-
-pub(super) async fn root_of<S: Store>(view: &View<'_, S>, name: &str) -> Result<ExchangeNumber, Problem> {
-    Ok(match view.resolve(name).await? {
-        Target::Conversation(row) => row.root,
-        Target::Message(message) => message.conversation,
-        Target::Exchange(row) => {
-            let link = view.find_link(row.number).await?;
-            link.map_or(row.number, |link| link.conversation)
-        }
     })
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ropewalk_engine::view::{AgentView, Directory, Target, View};
+use ropewalk_engine::view::{AgentView, Directory, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
 
@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, arguments: &Tree) -> Result<(), Failu
     match &arguments.reference {
         Some(reference) => {
             let view = context.view_to_find(&store).await?;
-            let root = root_of(&view, reference).await?;
+            let root = view.resolve_root(reference).await?;
             tree(context, &view, root, &mut out).await?;
         }
         None => {
@@ -39,17 +39,6 @@ async fn newest(view: &View<'_, AnyStore>, count: usize) -> Result<Vec<Conversat
     match count {
         0 => Ok(Vec::new()),
         count => Ok(view.conversations_before(None, count).await?),
-    }
-}
-
-async fn root_of(view: &View<'_, AnyStore>, reference: &str) -> Result<ExchangeNumber, Failure> {
-    match view.resolve(reference).await? {
-        Target::Conversation(row) => Ok(row.root),
-        Target::Message(message) => Ok(message.conversation),
-        Target::Exchange(row) => {
-            let link = view.find_link(row.number).await?;
-            Ok(link.map_or(row.number, |link| link.conversation))
-        }
     }
 }
 

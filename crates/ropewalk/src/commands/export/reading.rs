@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use ropewalk_core::json::Doc;
 use ropewalk_engine::redact::{Redactor, TagKey};
+use ropewalk_engine::view::View;
 use ropewalk_engine::view::transcript::{Reach, Spoken};
-use ropewalk_engine::view::{Target, View};
 
 use crate::any_store::AnyStore;
 use crate::context::Context;
@@ -58,11 +58,7 @@ async fn read(view: &View<'_, AnyStore>, reference: &str, reach: Reach) -> Resul
             format!("nothing was said up to `{reference}`"),
         ));
     }
-    let link = view.find_link(row.number).await?;
-    let root = match view.resolve(reference).await? {
-        Target::Conversation(row) => row.root,
-        Target::Exchange(_) | Target::Message(_) => link.map_or(row.number, |link| link.conversation),
-    };
+    let root = view.resolve_root(reference).await?;
     let conversation = view.find_conversation(root).await?;
     let title = conversation
         .as_ref()
