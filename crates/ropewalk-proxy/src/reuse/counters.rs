@@ -1,5 +1,6 @@
 //! What became of calls that might have been answered from the store.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,14 +50,37 @@ impl Outcome {
 }
 
 #[derive(Debug, Default)]
-pub struct Counters([AtomicU64; Outcome::ALL.len()]);
+pub struct Counters {
+    outcomes: [AtomicU64; Outcome::ALL.len()],
+    waiting: AtomicU64,
+}
 
 impl Counters {
     pub(super) fn add(&self, outcome: Outcome) {
-        self.0[outcome as usize].fetch_add(1, Ordering::Relaxed);
+        self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     pub fn count(&self, outcome: Outcome) -> u64 {
-        self.0[outcome as usize].load(Ordering::Relaxed)
+        self.outcomes[outcome as usize].load(Ordering::Relaxed)
+    }
+
+    /// Those who wait for somebody else's call right now.
+    pub fn waiting(&self) -> u64 {
+        self.waiting.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn wait(self: &Arc<Self>) -> Waiting {
+        self.waiting.fetch_add(1, Ordering::Relaxed);
+        Waiting(Arc::clone(self))
+    }
+}
+
+/// One who waits, until it is dropped.
+#[derive(Debug)]
+pub(super) struct Waiting(Arc<Counters>);
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }
 }

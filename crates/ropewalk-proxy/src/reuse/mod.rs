@@ -181,8 +181,9 @@ impl<S: Store> Shared<S> {
 
     /// Waits for somebody else's call, and asks if that takes too long or fails.
     async fn follow(&self, reader: Reader, waiter: Waiter) -> Verdict {
+        let waiting = self.counters.wait();
         let answer = tokio::time::timeout(self.flight_time, waiter.answer()).await;
-        drop(waiter);
+        drop((waiter, waiting));
         let verdict = answer
             .ok()
             .flatten()

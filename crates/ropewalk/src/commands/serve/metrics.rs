@@ -193,6 +193,12 @@ impl Collector for Numbers {
                 self.forwarding.in_flight as u64,
             ),
             (
+                "reuse_waiting",
+                "requests that wait for the answer to somebody else's equal call",
+                None,
+                self.reuse.waiting(),
+            ),
+            (
                 "store_failures",
                 "batches the store did not take since the last it did",
                 None,

@@ -456,7 +456,7 @@ async fn a_call_goes_on_for_those_who_wait_when_the_first_leaves() {
     let first = ask();
     let asked = upstream.next_request().await;
     let second = ask();
-    wait_for_metric(server.address, "ropewalk_in_flight", 2).await;
+    wait_for_metric(server.address, "ropewalk_reuse_waiting", 1).await;
     first.abort();
     assert!(first.await.is_err());
     gate.open();
@@ -492,7 +492,7 @@ async fn a_call_that_nobody_waits_for_is_given_up() {
     };
     let (first, second) = (ask(), ask());
     let asked = upstream.next_request().await;
-    wait_for_metric(server.address, "ropewalk_in_flight", 2).await;
+    wait_for_metric(server.address, "ropewalk_reuse_waiting", 1).await;
     first.abort();
     second.abort();
     assert_eq!(asked.ended().await.how, How::ClientClosed);
@@ -519,7 +519,7 @@ async fn a_call_that_fails_lets_all_ask_themselves() {
     let first = ask();
     let _asked = upstream.next_request().await;
     let others = [ask(), ask()];
-    wait_for_metric(server.address, "ropewalk_in_flight", 3).await;
+    wait_for_metric(server.address, "ropewalk_reuse_waiting", 2).await;
     gate.open();
     for other in others {
         let seen = other.await.unwrap().unwrap();
