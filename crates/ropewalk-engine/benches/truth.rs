@@ -7,6 +7,7 @@
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
+    clippy::print_stderr,
     reason = "a benchmark may fail and prints what it found"
 )]
 
@@ -28,6 +29,9 @@ use ropewalk_testkit::traffic::{Cause, Found, Mode, Settings, Traffic, Truth, sc
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const BATCH: usize = 256;
+
+/// A run of a million takes a while; this often it says how far it is.
+const EXCHANGES_PER_LINE: usize = 100 * BATCH * 4;
 
 /// How far apart exchanges may arrive that were sent one after the other, in the run that shuffles.
 const SHUFFLED: usize = 2_000;
@@ -123,6 +127,10 @@ async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap
         spent[0] += generated - begun;
         spent[1] += recorded - generated;
         spent[2] += recorded.elapsed();
+        if truths.len().is_multiple_of(EXCHANGES_PER_LINE) {
+            let rate = truths.len() as f64 / spent.iter().sum::<Duration>().as_secs_f64();
+            eprintln!("{:>9} exchanges, {rate:.0}/s so far", truths.len());
+        }
     }
     let rate = |part: usize| truths.len() as f64 / spent[part].as_secs_f64();
     println!(

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use measure::{BATCH, growth, side_by_side};
 use ropewalk_store::postgres::{Options, Postgres};
-use ropewalk_testkit::postgres::{Setup, database_of, has_compiler};
+use ropewalk_testkit::postgres::{PrivatePostgres, Setup, database_of, has_compiler};
 
 /// What docs/storage.md recommends to a server that records much; everything else as PostgreSQL comes.
 const RECOMMENDED: [&str; 4] = [
@@ -44,8 +44,9 @@ fn main() {
     println!("PostgreSQL, synchronous commit, batches of {BATCH} turns of two texts of 900 bytes");
     println!("settings: {}", RECOMMENDED.join(", "));
     if is_wanted("growth") {
-        runtime.block_on(on_fresh_server(Duration::ZERO, async |store| {
-            growth(&*store, turns).await;
+        runtime.block_on(on_fresh_server(Duration::ZERO, async |server, large| {
+            let small = connect(&server.fresh_database().unwrap()).await;
+            growth(&small, &*large, turns).await;
             turns
         }));
     }
@@ -66,7 +67,7 @@ fn throughput(runtime: &tokio::runtime::Runtime, turns: u64) {
         }
         for (owners, whose) in [(&one_owner[..], "of one owner"), (&owners, "of an owner each")] {
             let delay = Duration::from_millis(milliseconds);
-            runtime.block_on(on_fresh_server(delay, async |store| {
+            runtime.block_on(on_fresh_server(delay, async |_, store| {
                 let found = side_by_side(&store, owners, turns).await;
                 println!(
                     "{RECORDERS} recorders {whose}, every fsync slower by {milliseconds} ms: {:.0}/s (goal 6000), \
@@ -80,15 +81,18 @@ fn throughput(runtime: &tokio::runtime::Runtime, turns: u64) {
 }
 
 /// Runs on an empty store and says how large it became.
-async fn on_fresh_server(fsync_delay: Duration, run: impl AsyncFnOnce(Arc<Postgres>) -> u64) {
+async fn on_fresh_server(fsync_delay: Duration, run: impl AsyncFnOnce(&PrivatePostgres, Arc<Postgres>) -> u64) {
     let setup = RECOMMENDED
         .iter()
         .fold(Setup::default(), |setup, line| setup.setting(line));
     let server = setup.fsync_delay(fsync_delay).start().unwrap();
     let url = server.fresh_database().unwrap();
-    let store = Postgres::connect(&url, Options::default()).await.unwrap();
-    let turns = run(Arc::new(store)).await;
+    let turns = run(&server, Arc::new(connect(&url).await)).await;
     let size = server.run_sql(database_of(&url), "SELECT pg_database_size(current_database())");
     let size: u64 = size.unwrap().parse().unwrap();
     println!("{} bytes a turn on disk\n", size / turns);
+}
+
+async fn connect(url: &str) -> Postgres {
+    Postgres::connect(url, Options::default()).await.unwrap()
 }

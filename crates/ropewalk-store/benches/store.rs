@@ -25,8 +25,11 @@ fn main() {
         .build()
         .unwrap();
     println!("SQLite, synchronous=FULL, batches of {BATCH} turns of two texts of 900 bytes");
-    with_store(Duration::ZERO, |store| {
-        runtime.block_on(growth(&*store, turns));
+    with_store(Duration::ZERO, |large| {
+        with_store(Duration::ZERO, |small| {
+            runtime.block_on(growth(&*small, &*large, turns));
+            turns / 10
+        });
         turns
     });
     for milliseconds in [0, 5] {

@@ -12,9 +12,13 @@ use ropewalk_testkit::turns::Turns;
 pub(crate) const BATCH: usize = 64;
 
 /// Batches, single turns and look-ups that a median is taken of.
-const SAMPLES: usize = 200;
+const SAMPLES: usize = 400;
 
-/// The goal: cost at the end, to that at a tenth of the size.
+/// Taken of one store before the other has its turn. What else the machine does hits both alike, where one measured after the
+/// other would differ by the hour.
+const SAMPLES_IN_A_ROW: usize = 20;
+
+/// The goal: cost at the end, to that in a tenth of the size.
 const GROWTH_MAX: f64 = 1.3;
 
 /// `--NAME NUMBER` of the command line.
@@ -24,84 +28,106 @@ pub(crate) fn argument(name: &str, default: u64) -> u64 {
     at.map_or(default, |at| arguments[at + 1].parse().unwrap())
 }
 
-/// Costs at one size of the store, in microseconds (p50, but for the CPU time, which is the mean).
-struct Costs {
-    batched_turn: f64,
-    batched_turn_cpu: f64,
-    single_turn: f64,
-    look_up: f64,
+/// A store that is filled, and what was measured of it.
+struct Filled<'s, S> {
+    store: &'s S,
+    owner: OwnerId,
+    source: Turns,
+    batches: Vec<Duration>,
+    singles: Vec<Duration>,
+    look_ups: Vec<Duration>,
 }
 
-/// Fills a store and says what a turn and a look-up cost at every tenth of the way.
-pub(crate) async fn growth(store: &impl Store, turns: u64) {
-    let owner = store.owner("bench").await.unwrap();
-    let mut source = Turns::new(1, 200, 20);
-    let mut at_tenths = Vec::new();
-    let mut done = 0;
-    for tenth in 1..=10 {
-        let mut times = Vec::new();
-        let cpu_before = cpu::time();
-        while done < turns * tenth / 10 {
-            let batch = source.batch(BATCH);
-            times.push(record(store, owner, batch).await);
-            done += BATCH as u64;
+/// Fills a store and another of a tenth of its size, and says what a turn and a look-up cost in each.
+pub(crate) async fn growth<S: Store>(small: &S, large: &S, turns: u64) {
+    let mut stores = [
+        Filled::new(small, 1, turns / 10).await,
+        Filled::new(large, 2, turns).await,
+    ];
+    for _ in 0..SAMPLES / SAMPLES_IN_A_ROW {
+        for store in &mut stores {
+            store.measure(SAMPLES_IN_A_ROW).await;
         }
-        let cpu = (cpu::time() - cpu_before).as_secs_f64() * 1e6;
-        let total: Duration = times.iter().sum();
-        let rate = times.len() as f64 * BATCH as f64 / total.as_secs_f64();
-        let latest = times.len().saturating_sub(SAMPLES);
-        let costs = Costs {
-            batched_turn_cpu: cpu / (times.len() * BATCH) as f64,
-            batched_turn: median_us(&mut times[latest..]) / BATCH as f64,
-            single_turn: single_turns(store, owner, &mut source).await,
-            look_up: look_ups(store, owner, &mut source).await,
-        };
-        println!(
-            "{done:>9} turns: {rate:>7.0}/s; p50: {:>6.1} µs a turn, {:>7.1} µs one alone, {:>6.1} µs a look-up; \
-             {:>5.1} µs of CPU a turn",
-            costs.batched_turn, costs.single_turn, costs.look_up, costs.batched_turn_cpu
-        );
-        at_tenths.push(costs);
     }
-    let ratio = |cost: fn(&Costs) -> f64| cost(&at_tenths[9]) / cost(&at_tenths[0]);
-    println!(
-        "at {turns} to at {}: a turn {:.2}, one alone {:.2}, a look-up {:.2}, CPU {:.2} (goal {GROWTH_MAX})",
-        turns / 10,
-        ratio(|costs| costs.batched_turn),
-        ratio(|costs| costs.single_turn),
-        ratio(|costs| costs.look_up),
-        ratio(|costs| costs.batched_turn_cpu)
-    );
+    let [small, large] = stores.map(|mut store| store.medians());
+    for (name, small, large) in [
+        ("a turn", small.0 / BATCH as f64, large.0 / BATCH as f64),
+        ("one alone", small.1, large.1),
+        ("a look-up", small.2, large.2),
+    ] {
+        println!(
+            "{name}: p50 {small:.1} µs at {}, {large:.1} µs at {turns}: {:.2} (goal {GROWTH_MAX})",
+            turns / 10,
+            large / small
+        );
+    }
+}
+
+impl<'s, S: Store> Filled<'s, S> {
+    async fn new(store: &'s S, seed: u64, turns: u64) -> Self {
+        let owner = store.owner("bench").await.unwrap();
+        let mut source = Turns::new(seed, 200, 20);
+        for tenth in 1..=10 {
+            let (start, cpu_before) = (Instant::now(), cpu::time());
+            let batches = turns / 10 / BATCH as u64;
+            for _ in 0..batches {
+                record(store, owner, source.batch(BATCH)).await;
+            }
+            let recorded = (batches * BATCH as u64) as f64;
+            println!(
+                "{:>9} turns: {:>7.0}/s, {:>5.1} µs of CPU a turn",
+                turns * tenth / 10,
+                recorded / start.elapsed().as_secs_f64(),
+                (cpu::time() - cpu_before).as_secs_f64() * 1e6 / recorded
+            );
+        }
+        let (batches, singles, look_ups) = Default::default();
+        Filled {
+            store,
+            owner,
+            source,
+            batches,
+            singles,
+            look_ups,
+        }
+    }
+
+    async fn measure(&mut self, samples: usize) {
+        for _ in 0..samples {
+            self.batches
+                .push(record(self.store, self.owner, self.source.batch(BATCH)).await);
+        }
+        for _ in 0..samples {
+            self.singles
+                .push(record(self.store, self.owner, self.source.batch(1)).await);
+        }
+        for _ in 0..samples {
+            let questions = Questions {
+                chains: vec![self.source.chain_to_look_up()],
+                limit: 4,
+                ..Questions::default()
+            };
+            let start = Instant::now();
+            let answers = self.store.look_up(self.owner, questions, Micros::MAX).await.unwrap();
+            self.look_ups.push(start.elapsed());
+            assert!(answers.deepest.len() == 1);
+        }
+    }
+
+    /// Of a batch, of a turn alone and of a look-up, in microseconds.
+    fn medians(&mut self) -> (f64, f64, f64) {
+        (
+            median_us(&mut self.batches),
+            median_us(&mut self.singles),
+            median_us(&mut self.look_ups),
+        )
+    }
 }
 
 async fn record(store: &impl Store, owner: OwnerId, batch: Vec<NewExchange>) -> Duration {
     let start = Instant::now();
     store.record(owner, batch).await.unwrap();
     start.elapsed()
-}
-
-async fn single_turns(store: &impl Store, owner: OwnerId, source: &mut Turns) -> f64 {
-    let mut times = Vec::new();
-    for _ in 0..SAMPLES {
-        times.push(record(store, owner, source.batch(1)).await);
-    }
-    median_us(&mut times)
-}
-
-async fn look_ups(store: &impl Store, owner: OwnerId, source: &mut Turns) -> f64 {
-    let mut times = Vec::new();
-    for _ in 0..SAMPLES {
-        let questions = Questions {
-            chains: vec![source.chain_to_look_up()],
-            limit: 4,
-            ..Questions::default()
-        };
-        let start = Instant::now();
-        let answers = store.look_up(owner, questions, Micros::MAX).await.unwrap();
-        times.push(start.elapsed());
-        assert!(answers.deepest.len() == 1);
-    }
-    median_us(&mut times)
 }
 
 fn median_us(times: &mut [Duration]) -> f64 {
