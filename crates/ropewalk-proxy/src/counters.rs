@@ -122,6 +122,8 @@ pub struct ByLabel {
     pub links: BTreeMap<&'static str, u64>,
     /// Expected agents: created, matched, expired.
     pub claims: BTreeMap<&'static str, u64>,
+    /// Agents since the start that nobody is known to have started.
+    pub orphans: i64,
 }
 
 /// All of it at one moment.

@@ -37,6 +37,8 @@ impl<S: Store> Round<'_, S> {
                     }));
                 }
             }
+            let was_orphan = before.as_ref().is_some_and(|before| before.decision.orphan);
+            progress.orphans += i64::from(now.decision.orphan) - i64::from(was_orphan);
             let call = now.decision.spawned.as_ref().filter(|spawned| spawned.index.is_some());
             let call_before = before.as_ref().and_then(|before| before.decision.spawned.as_ref());
             if now.decision.place == Place::Child && call.is_some() && call != call_before {

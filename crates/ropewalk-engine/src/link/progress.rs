@@ -22,6 +22,8 @@ pub struct Progress {
     pub agents: Vec<AgentChange>,
     /// How many exchanges each rule linked that had no link before, by [`Method::name`](crate::link::decision::Method::name).
     pub methods: BTreeMap<&'static str, usize>,
+    /// How many more agents than before have nobody who started them; fewer, where somebody was found.
+    pub orphans: i64,
     pub claims: Claims,
 }
 
@@ -78,6 +80,7 @@ impl Progress {
         for (method, count) in other.methods {
             *self.methods.entry(method).or_default() += count;
         }
+        self.orphans += other.orphans;
         self.claims.created += other.claims.created;
         self.claims.matched += other.claims.matched;
         self.claims.expired.extend(other.claims.expired);

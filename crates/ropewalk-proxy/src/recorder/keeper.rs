@@ -135,6 +135,7 @@ impl<'s, S: Store> Keeper<'s, S> {
         ] {
             *by_label.claims.entry(outcome).or_default() += count as u64;
         }
+        by_label.orphans += progress.orphans;
         drop(by_label);
         for claim in &claims.expired {
             let name = claim.name.as_deref().unwrap_or("an agent");

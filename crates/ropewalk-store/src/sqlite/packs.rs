@@ -5,7 +5,7 @@
 //! first part. How packs come to be is in `tail`.
 
 use ropewalk_core::leb128;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -196,38 +196,70 @@ impl PackReader {
     }
 }
 
-/// Packs that readers keep unpacked between questions: some 4 MB.
-const SHARED_MAX: usize = 32;
+/// Bytes of packs that readers keep unpacked between questions. Many conversations run at the same time, and each asks for what it
+/// said last.
+const SHARED_BYTES_MAX: usize = 32 << 20;
 
 /// Packs unpacked for everybody who reads the same store. What a committed pack holds never changes, so one that has a part has
 /// it for good; a pack that grew since is read again for its new parts.
 #[derive(Debug, Default)]
 pub(super) struct SharedPacks {
+    kept: Mutex<KeptPacks>,
+    /// Making one costs as much as unpacking a small pack.
+    unpackers: Mutex<Vec<Unpacker>>,
+}
+
+#[derive(Debug, Default)]
+struct KeptPacks {
     /// The one used last is at the end.
-    kept: Mutex<Vec<(OwnerId, Arc<Pack>)>>,
+    packs: Vec<(OwnerId, Arc<Pack>)>,
 }
 
 impl SharedPacks {
     /// The pack that has a part.
     pub(super) fn with_part(&self, connection: &Connection, owner: OwnerId, number: i64) -> Result<Arc<Pack>> {
-        let has_it = |(of, pack): &(OwnerId, Arc<Pack>)| *of == owner && pack.numbers().contains(&number);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = kept.iter().rposition(has_it) {
-            let used = kept.remove(place);
-            kept.push(used.clone());
-            return Ok(used.1);
+        if let Some(pack) = self.kept().find(owner, number) {
+            return Ok(pack);
         }
-        drop(kept);
         let missing = || StoreError::Damaged(format!("part {number} is not there"));
         let stored = StoredPack::find(connection, owner, number)?.ok_or_else(missing)?;
-        let pack = Arc::new(stored.unpack(&mut Unpacker::default())?);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|(of, other)| *of != owner || other.first != pack.first);
-        if kept.len() >= SHARED_MAX {
-            kept.remove(0);
-        }
-        kept.push((owner, pack.clone()));
+        let mut unpacker = self.unpackers().pop().unwrap_or_default();
+        let pack = Arc::new(stored.unpack(&mut unpacker)?);
+        self.unpackers().push(unpacker);
+        self.kept().keep(owner, Arc::clone(&pack));
         Ok(pack)
+    }
+
+    fn kept(&self) -> MutexGuard<'_, KeptPacks> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn unpackers(&self) -> MutexGuard<'_, Vec<Unpacker>> {
+        self.unpackers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl KeptPacks {
+    fn find(&mut self, owner: OwnerId, number: i64) -> Option<Arc<Pack>> {
+        let has_it = |(of, pack): &(OwnerId, Arc<Pack>)| *of == owner && pack.numbers().contains(&number);
+        let place = self.packs.iter().rposition(has_it)?;
+        let used = self.packs.remove(place);
+        let pack = Arc::clone(&used.1);
+        self.packs.push(used);
+        Some(pack)
+    }
+
+    fn keep(&mut self, owner: OwnerId, pack: Arc<Pack>) {
+        self.packs
+            .retain(|(of, other)| *of != owner || other.first != pack.first);
+        self.packs.push((owner, pack));
+        let mut bytes: usize = self.packs.iter().map(|(_, pack)| pack.length()).sum();
+        let mut too_old = 0;
+        while bytes > SHARED_BYTES_MAX && too_old + 1 < self.packs.len() {
+            bytes -= self.packs[too_old].1.length();
+            too_old += 1;
+        }
+        self.packs.drain(..too_old);
     }
 }
 

@@ -16,6 +16,7 @@ use ropewalk_proxy::journal::Journal;
 use ropewalk_proxy::{references, reuse};
 
 use crate::changes::server::Opened;
+use crate::commands::serve::survey::{Survey, Surveyed};
 
 /// Where the numbers come from.
 pub(super) struct Sources {
@@ -24,6 +25,7 @@ pub(super) struct Sources {
     store: Opened,
     forwarding: OnceLock<Arc<ropewalk_proxy::forward::Counters>>,
     references: Arc<references::Counters>,
+    survey: Arc<Survey>,
 }
 
 impl Sources {
@@ -32,12 +34,14 @@ impl Sources {
         references: Arc<references::Counters>,
         reuse: Arc<reuse::Counters>,
         store: Opened,
+        survey: Arc<Survey>,
     ) -> Self {
         Sources {
             journal,
             references,
             reuse,
             store,
+            survey,
             forwarding: OnceLock::new(),
         }
     }
@@ -67,6 +71,7 @@ impl Sources {
                 .map(|counters| counters.read())
                 .unwrap_or_default(),
             references: self.references.read(),
+            surveyed: self.survey.read(),
         }));
         let mut text = String::new();
         // Writing to a string does not fail.
@@ -81,6 +86,7 @@ struct Numbers {
     reuse: Arc<reuse::Counters>,
     forwarding: Counted,
     references: references::Counted,
+    surveyed: Surveyed,
 }
 
 impl Collector for Numbers {
@@ -113,6 +119,21 @@ impl Collector for Numbers {
         for outcome in reuse::Outcome::ALL {
             let labels = [("outcome", outcome.name())];
             ConstCounter::new(self.reuse.count(outcome)).encode(reused.encode_family(&labels)?)?;
+        }
+        let surveyed = self.surveyed;
+        let mut parts = to.encode_descriptor(
+            "parts",
+            "what was said, each once",
+            Some(&Unit::Bytes),
+            MetricType::Gauge,
+        )?;
+        for (state, bytes) in [("raw", surveyed.raw_bytes), ("stored", surveyed.stored_bytes)] {
+            gauge(bytes).encode(parts.encode_family(&[("state", state)])?)?;
+        }
+        let help = "tool messages of logs that break a rule";
+        let mut tools = to.encode_descriptor("tool_messages", help, None, MetricType::Gauge)?;
+        for (missing, count) in [("parent", surveyed.without_parent), ("flag", surveyed.without_flag)] {
+            gauge(count).encode(tools.encode_family(&[("missing", missing)])?)?;
         }
         let mut spans = to.encode_descriptor("otel_spans", "spans for a collector", None, MetricType::Counter)?;
         for (outcome, count) in [("sent", recording.spans_sent), ("lost", recording.spans_lost)] {
@@ -199,6 +220,18 @@ impl Collector for Numbers {
                 self.reuse.waiting(),
             ),
             (
+                "orphans",
+                "agents since the start that nobody is known to have started",
+                None,
+                u64::try_from(recording.by_label.orphans).unwrap_or_default(),
+            ),
+            (
+                "cycles",
+                "messages of logs whose parents lead back to themselves",
+                None,
+                surveyed.cycles,
+            ),
+            (
                 "store_failures",
                 "batches the store did not take since the last it did",
                 None,
@@ -211,8 +244,7 @@ impl Collector for Numbers {
                 recording.search_waiting,
             ),
         ] {
-            let metric = to.encode_descriptor(name, help, unit, MetricType::Gauge)?;
-            ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX)).encode(metric)?;
+            gauge(value).encode(to.encode_descriptor(name, help, unit, MetricType::Gauge)?)?;
         }
         times(
             &mut to,
@@ -236,6 +268,10 @@ impl Collector for Numbers {
 }
 
 const SECOND_US: f64 = 1_000_000.0;
+
+fn gauge(value: u64) -> ConstGauge {
+    ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX))
+}
 
 fn times(to: &mut DescriptorEncoder<'_>, name: &str, help: &str, times: &Times) -> fmt::Result {
     let ends = times.ends_us.iter().map(|end| *end as f64 / SECOND_US);

@@ -7,6 +7,7 @@ mod api;
 pub(crate) mod found;
 mod local;
 mod metrics;
+mod survey;
 mod telemetry;
 
 use std::net::SocketAddr;
@@ -39,6 +40,7 @@ use crate::secret;
 use api::{Recorded, ServedApi};
 use found::Announcement;
 use metrics::Sources;
+use survey::Survey;
 use telemetry::Exporter;
 
 /// How long recording may go on after the last stream has ended. What is left then is in the journal.
@@ -170,6 +172,7 @@ impl Server {
             Arc::clone(references.counters()),
             Arc::clone(reuse.counters()),
             store.clone(),
+            Survey::start(store.clone()),
         ));
         let changes = listen_for_changes(config, store)?;
         let local = local::routes(Arc::clone(&sources), Arc::clone(&api), runtime);

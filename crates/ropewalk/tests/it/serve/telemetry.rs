@@ -380,3 +380,29 @@ async fn tokens_of_prompts_are_counted_by_what_the_cache_did_with_them() {
         assert!(told.contains(&line), "{line}{told}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn orphans_and_what_is_stored_are_told() {
+    let upstream = upstream().await;
+    let place = Place::before(&upstream);
+    let server = place.serve();
+    let mut client = Client::connect(server.address).await.unwrap();
+    let headers = [
+        ("x-claude-code-session-id", "5f6c2f8e-session"),
+        ("x-claude-code-agent-id", "a1"),
+        ("x-claude-code-parent-agent-id", "gone"),
+    ];
+    let body = serde_json::json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "look"}]});
+    client.post("/v1/messages", &headers, body.to_string()).await.unwrap();
+    until_told(&server, "ropewalk_orphans 1\n").await;
+    assert!(server.stop().is_recorded());
+    let server = place.serve();
+    let totals = &place.store.json(&["stats"])[0];
+    for (state, member) in [("raw", "part_bytes"), ("stored", "stored_bytes")] {
+        let bytes = totals[member].as_u64().unwrap();
+        assert!(bytes > 0);
+        until_told(&server, &format!("ropewalk_parts_bytes{{state=\"{state}\"}} {bytes}\n")).await;
+    }
+    until_told(&server, "ropewalk_tool_messages{missing=\"parent\"} 0\n").await;
+    until_told(&server, "ropewalk_cycles 0\n").await;
+}
