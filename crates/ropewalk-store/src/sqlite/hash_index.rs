@@ -17,7 +17,7 @@ use crate::facts::OwnerId;
 use crate::hash_prefix::HashPrefix;
 use crate::sqlite::keys::{Kind, prefix, row_of, target};
 use crate::sqlite::packs::SharedPacks;
-use crate::sqlite::popular_ends::PopularEnds;
+use crate::sqlite::popular::Popular;
 use crate::sqlite::{hash_runs, problem};
 use crate::store::{Result, StoreError};
 
@@ -41,7 +41,7 @@ pub(super) struct Fresh {
     entries: BTreeSet<Entry>,
     /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
     packs: Option<SharedPacks>,
-    ends: Option<PopularEnds>,
+    popular: Option<Popular>,
     /// The last row of the log that was read. Numbers begin anew when a log was dropped, so its bytes count as well.
     read_to: LogRow,
 }
@@ -72,7 +72,7 @@ impl Fresh {
             *self = Fresh::default();
         }
         self.read_log(connection)?;
-        // What was kept of packs and ends is not what it was either.
+        // What was kept of packs and times is not what it was either.
         *self = std::mem::take(self).keeping_packs();
         Ok(())
     }
@@ -96,7 +96,7 @@ impl Fresh {
     /// For a store whose readers see only what is committed.
     pub(super) fn keeping_packs(mut self) -> Self {
         self.packs = Some(SharedPacks::default());
-        self.ends = Some(PopularEnds::default());
+        self.popular = Some(Popular::default());
         self
     }
 
@@ -104,8 +104,15 @@ impl Fresh {
         self.packs.as_ref()
     }
 
-    pub(super) fn ends(&self) -> Option<&PopularEnds> {
-        self.ends.as_ref()
+    pub(super) fn popular(&self) -> Option<&Popular> {
+        self.popular.as_ref()
+    }
+
+    /// Rows were written anew: what readers kept of them may be wrong.
+    pub(super) fn forget_what_was_read(&mut self) {
+        if self.popular.is_some() {
+            self.popular = Some(Popular::default());
+        }
     }
 
     pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {

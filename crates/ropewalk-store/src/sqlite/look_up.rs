@@ -13,7 +13,7 @@ use crate::sqlite::context::Context;
 use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, key, number, row_of};
 use crate::sqlite::nodes::last_known;
-use crate::sqlite::popular_ends::{POPULAR_MIN, Times};
+use crate::sqlite::popular::{POPULAR_MIN, Shared, Times};
 use crate::sqlite::read::{StoredHashes, has_hash};
 use crate::sqlite::{derived, problem, spawns};
 use crate::store::{Answers, KnownNode, PAGE_MAX, Questions, Result};
@@ -149,49 +149,57 @@ impl View<'_> {
 
     /// Exchanges that end at a node, newest first.
     fn ending_at(&self, end: End, (node, targets): (i64, &[i64]), limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let (kind, select) = match end {
+        let (kind, shared, select) = match end {
             End::Input => (
                 Kind::Input,
+                Shared::Input(node),
                 "SELECT at, at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND input_node = ?3",
             ),
             End::Output => (
                 Kind::Output,
+                Shared::Output(node),
                 "SELECT at, coalesce(ended_at, at) FROM exchange WHERE key = ?1 AND owner_id = ?2 AND output_node = ?3",
             ),
         };
         let candidates = targets.iter().filter_map(|target| row_of(*target, kind));
         let candidates: Vec<i64> = candidates.collect();
         let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-        let mut read = |candidate: i64| {
+        let mut found = self.known_among(shared, &candidates, |candidate| {
             let columns = [key(self.owner, candidate), self.owner.0, node];
             let times = statement.query_row(columns, |row| Ok((row.get(0)?, row.get(1)?)));
             times.optional().map_err(problem)
-        };
-        let times: Vec<(i64, Times)> = match self.fresh.ends() {
-            Some(ends) if candidates.len() >= POPULAR_MIN => {
-                let place = (self.owner, node, matches!(end, End::Output));
-                ends.times(place, &candidates, read)?
-            }
-            _ => {
-                let mut times = Vec::with_capacity(candidates.len());
-                for candidate in candidates {
-                    times.extend(read(candidate)?.map(|found| (candidate, found)));
-                }
-                times
-            }
-        };
-        let known = times.into_iter().filter(|(_, (_, known_at))| *known_at <= self.as_of.0);
-        let mut found: Vec<(i64, i64)> = known.map(|(number, (at, _))| (at, number)).collect();
+        })?;
         found.sort_unstable_by(|a, b| b.cmp(a));
         let newest = found.into_iter().take(limit);
         Ok(newest.map(|(_, number)| ExchangeNumber(number)).collect())
     }
 
+    /// Times and numbers of those candidates that have something and were known to have it, which `read` tells.
+    fn known_among(
+        &self,
+        what: Shared,
+        candidates: &[i64],
+        mut read: impl FnMut(i64) -> Result<Option<Times>>,
+    ) -> Result<Vec<(i64, i64)>> {
+        let times = match self.fresh.popular() {
+            Some(popular) if candidates.len() >= POPULAR_MIN => popular.times(self.owner, what, candidates, read)?,
+            _ => {
+                let mut times = Vec::with_capacity(candidates.len());
+                for candidate in candidates {
+                    times.extend(read(*candidate)?.map(|found| (*candidate, found)));
+                }
+                times
+            }
+        };
+        let known = times.into_iter().filter(|(_, (_, known_at))| *known_at <= self.as_of.0);
+        Ok(known.map(|(number, (at, _))| (at, number)).collect())
+    }
+
     fn by_key(&self, wanted: &Key, limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let mut found = Vec::new();
-        if !wanted.kind.is_of_context() {
-            self.by_own_key(wanted, &mut found)?;
-        }
+        let mut found = match wanted.kind.is_of_context() {
+            true => Vec::new(),
+            false => self.by_own_key(wanted)?,
+        };
         if wanted.kind.is_of_context() || wanted.kind == KeyKind::Hash {
             self.by_context(wanted, limit, &mut found)?;
         }
@@ -204,30 +212,27 @@ impl View<'_> {
     }
 
     /// Exchanges that have the key themselves, each with its time.
-    fn by_own_key(&self, wanted: &Key, found: &mut Vec<(i64, i64)>) -> Result<()> {
+    fn by_own_key(&self, wanted: &Key) -> Result<Vec<(i64, i64)>> {
         let kind = Kind::Key(wanted.kind.code());
-        for candidate in hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)? {
-            let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
-                          WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id) \
-                          FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2 AND e.at <= ?3 \
-                          AND (?4 = 0 OR coalesce(e.ended_at, e.at) <= ?3)";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let of_answer = wanted.kind.is_of_answer();
-            let columns = params![key(self.owner, candidate), self.owner.0, self.as_of.0, of_answer];
-            let row = statement.query_row(columns, |row| {
-                Ok((
-                    row.get::<_, Vec<u8>>(0)?,
-                    StoredHashes::read(row, [1, 3, 4])?,
-                    row.get::<_, i64>(2)?,
-                ))
+        let candidates = hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)?;
+        let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
+                      WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
+                      coalesce(e.ended_at, e.at) FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2";
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let shared = Shared::Key(wanted.kind.code(), wanted.hash);
+        self.known_among(shared, &candidates, |candidate| {
+            let row = statement.query_row([key(self.owner, candidate), self.owner.0], |row| {
+                let keys = row.get::<_, Vec<u8>>(0)?;
+                let (at, ended_at) = (row.get(2)?, row.get(5)?);
+                Ok((keys, StoredHashes::read(row, [1, 3, 4])?, at, ended_at))
             });
-            if let Some((keys, hashes, at)) = row.optional().map_err(problem)?
-                && (read_keys(&keys)?.contains(wanted) || has_hash(hashes, wanted)?)
-            {
-                found.push((at, candidate));
-            }
-        }
-        Ok(())
+            let Some((keys, hashes, at, ended_at)) = row.optional().map_err(problem)? else {
+                return Ok(None);
+            };
+            let has_it = read_keys(&keys)?.contains(wanted) || has_hash(hashes, wanted)?;
+            let known_at = if wanted.kind.is_of_answer() { ended_at } else { at };
+            Ok(has_it.then_some((at, known_at)))
+        })
     }
 
     /// Exchanges whose context has this key, newest first, as many as are wanted.

@@ -21,7 +21,7 @@ mod look_up;
 mod names;
 mod nodes;
 mod packs;
-mod popular_ends;
+mod popular;
 mod project;
 mod read;
 mod record;

@@ -66,6 +66,7 @@ impl Recorder<'_> {
         ];
         statement.execute(columns).map_err(problem)?;
         drop(statement);
+        self.session.rewrote_a_row();
         let changing = new.hashes.iter().filter(|(kind, _)| !kind.is_of_context());
         let by_hash = changing.map(|(_, hash)| Key::of_hash(hash));
         for entry in own.into_iter().chain(by_hash).filter(|entry| !known.contains(entry)) {

@@ -278,6 +278,7 @@ impl Recorder<'_> {
     fn replace(&mut self, existing: &Existing, exchange: &NewExchange) -> Result<()> {
         self.counters.bytes_in -= existing.lengths;
         self.counters.last_position += 1;
+        self.session.rewrote_a_row();
         let connection = self.session.connection();
         let delete = "DELETE FROM exchange WHERE owner_id = ?1 AND key = ?2";
         let row = params![self.owner.0, key(self.owner, existing.number)];

@@ -77,6 +77,8 @@ pub(super) struct Session {
     packer: Option<Packer>,
     /// Owners who recorded something.
     untidy: BTreeSet<i64>,
+    /// Rows of this group that were there before and are others now.
+    has_rewritten: bool,
 }
 
 impl Session {
@@ -105,6 +107,11 @@ impl Session {
             none => none.insert(Packer::new().map_err(cannot_pack)?),
         };
         Ok((&self.connection, packer))
+    }
+
+    /// A row that readers may have seen is another now.
+    pub(super) fn rewrote_a_row(&mut self) {
+        self.has_rewritten = true;
     }
 
     /// Packs the owner's tail at a clean end.
@@ -151,6 +158,7 @@ impl Writer {
             bodies: KnownBodies::default(),
             packer: None,
             untidy: BTreeSet::new(),
+            has_rewritten: false,
         };
         let (queue, jobs) = sync_channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
@@ -281,6 +289,9 @@ fn commit(session: &mut Session, sweep: &mut Sweep) -> Result<()> {
     let mut fresh = session.fresh.write().unwrap_or_else(PoisonError::into_inner);
     fresh.add(std::mem::take(&mut session.pending));
     hash_index::forget(&mut fresh, &moved);
+    if std::mem::take(&mut session.has_rewritten) {
+        fresh.forget_what_was_read();
+    }
     Ok(())
 }
 
