@@ -100,14 +100,14 @@ impl PrivatePostgres {
             shell,
             databases: AtomicU32::new(0),
         };
-        server.wait_until(true)?;
+        server.wait_until_it_answers()?;
         Ok(server)
     }
 
-    fn wait_until(&self, answers: bool) -> Result<(), String> {
+    fn wait_until_it_answers(&self) -> Result<(), String> {
         let started = Instant::now();
         while started.elapsed() < PATIENCE {
-            if self.run_sql("postgres", "SELECT 1").is_ok() == answers {
+            if self.run_sql("postgres", "SELECT 1").is_ok() {
                 return Ok(());
             }
             std::thread::sleep(POLL);
@@ -117,13 +117,22 @@ impl PrivatePostgres {
 
     /// Ends the server at once, as `pg_ctl stop -m immediate` does: it has to recover when it starts again.
     pub fn crash(&mut self) -> Result<(), String> {
+        let server = self.process()?;
         self.order("crash")?;
-        self.wait_until(false)
+        // While it shuts down it still answers, with an error.
+        let started = Instant::now();
+        while succeed(Command::new("kill").args(["-s", "0", &server])).is_ok() {
+            if started.elapsed() >= PATIENCE {
+                return Err("the server does not end".to_owned());
+            }
+            std::thread::sleep(POLL);
+        }
+        Ok(())
     }
 
     pub fn start_again(&mut self) -> Result<(), String> {
         self.order("start")?;
-        self.wait_until(true)
+        self.wait_until_it_answers()
     }
 
     /// Lifts the limit of [`Setup::file_bytes_max`] from the next start on.
@@ -141,15 +150,20 @@ impl PrivatePostgres {
     }
 
     fn signal_all(&self, signal: &str) -> Result<(), String> {
-        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).map_err(said)?;
-        let server = file.lines().next().ok_or("the server has no process")?;
+        let server = self.process()?;
         // The server first, so that nobody new comes.
-        succeed(Command::new("kill").args(["-s", signal, server]))?;
-        for worker in children_of(server)? {
+        succeed(Command::new("kill").args(["-s", signal, &server]))?;
+        for worker in children_of(&server)? {
             // It may have ended by itself.
             let _ = succeed(Command::new("kill").args(["-s", signal, &worker]));
         }
         Ok(())
+    }
+
+    fn process(&self) -> Result<String, String> {
+        let file = fs::read_to_string(self.folder.join("data/postmaster.pid")).map_err(said)?;
+        let server = file.lines().next().ok_or("the server has no process")?;
+        Ok(server.to_owned())
     }
 
     fn order(&mut self, order: &str) -> Result<(), String> {
