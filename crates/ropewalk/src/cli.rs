@@ -4,7 +4,11 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
+
+mod administration;
+
+pub(crate) use administration::{Completions, Configuration, Doctor, Hash, Man, Mcp};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -72,6 +76,10 @@ pub(crate) struct Global {
     /// Data as JSON on stdout, errors as JSON on stderr
     #[arg(long, global = true)]
     pub(crate) json: bool,
+
+    /// When to colour: on a terminal unless NO_COLOR is set, always, or never
+    #[arg(long, global = true, value_name = "WHEN", default_value_t = ColorChoice::Auto, hide_default_value = true)]
+    pub(crate) color: ColorChoice,
 }
 
 #[derive(Debug, Subcommand)]
@@ -102,6 +110,9 @@ pub(crate) enum Verb {
     Hash(Hash),
     Mcp(Mcp),
     Doctor(Doctor),
+    Config(Configuration),
+    Completions(Completions),
+    Man(Man),
 }
 
 /// Stand between clients and providers, and record what passes
@@ -731,56 +742,6 @@ pub(crate) struct Fsck {
     /// With --repair: say what would be done, and do nothing
     #[arg(long, requires = "repair")]
     pub(crate) dry_run: bool,
-}
-
-/// Answer an agent's questions about what was recorded, over MCP
-///
-/// Speaks on standard input and output. The agent can search, list conversations, read messages, follow references, see who
-/// started whom, and find out what was asked before. It reads one owner's data and changes nothing. A running server has the
-/// same at /mcp.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  claude mcp add ropewalk -- ropewalk mcp
-  codex mcp add ropewalk -- ropewalk mcp
-  ropewalk --owner ann mcp                    what ann's agent gets to see")]
-pub(crate) struct Mcp {}
-
-/// Check the set-up and say what to do
-///
-/// Looks at the server, the store, the journal, the disk, the clients on the PATH, settings that send clients past `ropewalk run`, and
-/// logs of other tools. Changes nothing. Findings are ok, notes, warnings or errors; only errors make the exit code 1.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ropewalk doctor
-  ropewalk doctor --json | jq -r 'select(.level == \"error\").hint'")]
-pub(crate) struct Doctor {}
-
-/// Print every hash of a request, or of a request with its response
-///
-/// FILE is a request body as it was sent, or exchanges in the exchange format (one JSON line each). Prints one JSON
-/// object per exchange: the nodes of the chain and the compatibility hashes. Hashes that need an answer are
-/// null without one.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ropewalk hash request.json
-  ropewalk hash request.json --response response.sse
-  ropewalk hash traffic.exchanges.jsonl
-  ropewalk hash request.json --chain        every node, one per block")]
-pub(crate) struct Hash {
-    /// The request, or exchanges; `-` is standard input
-    pub(crate) file: PathBuf,
-
-    /// The response body, streamed or not
-    #[arg(long, value_name = "FILE")]
-    pub(crate) response: Option<PathBuf>,
-
-    /// What the request is written in, when its members do not say
-    #[arg(long, value_enum, default_value_t = Format::Auto)]
-    pub(crate) format: Format,
-
-    /// Also list role, kind, value and node of every block in the chain
-    #[arg(long)]
-    pub(crate) chain: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -33,8 +33,12 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(error) => return bad_arguments(&error),
     };
+    print::out::choose(arguments.global.color);
     let outcome = match &arguments.verb {
         Verb::Hash(hash) => commands::hash::run(hash),
+        Verb::Config(config) => commands::config::run(&arguments.global, config),
+        Verb::Completions(completions) => commands::completions::completions(completions),
+        Verb::Man(man) => commands::completions::man(man),
         verb => run(verb, &arguments),
     };
     match outcome {
@@ -133,9 +137,9 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
-            Verb::Hash(hash) => commands::hash::run(hash),
             Verb::Mcp(_) => commands::mcp::run(context).await,
-            Verb::Doctor(_) => commands::doctor::run(&context).await,
+            Verb::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
+            Verb::Hash(_) | Verb::Config(_) | Verb::Completions(_) | Verb::Man(_) => Ok(()),
         }
     })
 }

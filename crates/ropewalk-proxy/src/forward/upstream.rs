@@ -351,7 +351,7 @@ fn prepare_http1(request: &mut Request<RequestBody>, path: &PathAndQuery) {
     }
 }
 
-fn host_and_port(authority: &Authority) -> &str {
+pub(super) fn host_and_port(authority: &Authority) -> &str {
     let text = authority.as_str();
     text.rsplit_once('@').map_or(text, |(_, host)| host)
 }

@@ -2,6 +2,8 @@
 
 pub(crate) mod bisect;
 pub(crate) mod blame;
+pub(crate) mod completions;
+pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;

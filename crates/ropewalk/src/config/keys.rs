@@ -1,9 +1,9 @@
 //! The keys of the configuration file. One that is not known is an error that names the nearest known one.
 
-use toml::Table;
+use toml::de::DeTable;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-const KEYS: [&str; 59] = [
+pub(super) const KEYS: [&str; 59] = [
     "data",
     "store",
     "owner",
@@ -65,30 +65,39 @@ const KEYS: [&str; 59] = [
     "identity.spawn_tools",
 ];
 
-/// The first key that is not known, with everything in front of it.
-pub(super) fn find_unknown(table: &Table) -> Option<String> {
+/// The first key that is not known, with everything in front of it, and where it stands in the text.
+pub(super) fn find_unknown(table: &DeTable<'_>) -> Option<(String, usize)> {
     find_unknown_below(table, "", "")
 }
 
 /// `path` as it is written, `pattern` as it stands among the known ones.
-fn find_unknown_below(table: &Table, path: &str, pattern: &str) -> Option<String> {
+fn find_unknown_below(table: &DeTable<'_>, path: &str, pattern: &str) -> Option<(String, usize)> {
     for (name, value) in table {
-        let below = |parent: &str, name: &str| match parent {
-            "" => name.to_owned(),
-            parent => format!("{parent}.{name}"),
+        let written = below(path, name.get_ref());
+        let Some(known) = find_known(pattern, name.get_ref()) else {
+            return Some((written, name.span().start));
         };
-        let (exact, chosen) = (below(pattern, name), below(pattern, "*"));
-        let known = [exact, chosen].into_iter().find(|pattern| KEYS.contains(&&**pattern));
-        let Some(known) = known else {
-            return Some(below(path, name));
-        };
-        if let Some(inner) = value.as_table()
-            && let Some(unknown) = find_unknown_below(inner, &below(path, name), &known)
+        if let Some(inner) = value.get_ref().as_table()
+            && let Some(unknown) = find_unknown_below(inner, &written, known)
         {
             return Some(unknown);
         }
     }
     None
+}
+
+/// The known key of this name below another known one.
+pub(super) fn find_known(parent: &str, name: &str) -> Option<&'static str> {
+    let patterns = [below(parent, name), below(parent, "*")];
+    let known = |pattern: &String| KEYS.into_iter().find(|key| key == pattern);
+    patterns.iter().find_map(known)
+}
+
+pub(super) fn below(parent: &str, name: &str) -> String {
+    match parent {
+        "" => name.to_owned(),
+        parent => format!("{parent}.{name}"),
+    }
 }
 
 /// What may have been meant.

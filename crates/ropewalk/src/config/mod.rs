@@ -3,6 +3,7 @@
 //! The file is TOML. It knows only keys that have an effect; another one is an error that names the nearest known one,
 //! because a misspelt key that is ignored is worse than none.
 
+pub(crate) mod effective;
 mod keys;
 pub(crate) mod otel;
 mod serving;
@@ -12,9 +13,9 @@ use std::path::{Path, PathBuf};
 
 use ropewalk_engine::Settings;
 use ropewalk_engine::spawn::{SpawnTool, SpawnTools};
-use ropewalk_proxy::forward::{self, Fingerprint};
+use ropewalk_proxy::forward::{self, Fingerprint, UpstreamSettings};
 use serde::Deserialize;
-use toml::{Table, Value};
+use toml::de::DeTable;
 
 use crate::cli::Global;
 use crate::failure::{Failure, Kind};
@@ -60,7 +61,8 @@ struct Written {
     owner: Option<String>,
     identity: Identity,
     otel: Otel,
-    #[serde(flatten)]
+    /// Read apart: errors in what is flattened would not know their line.
+    #[serde(skip)]
     serving: Serving,
 }
 
@@ -76,9 +78,7 @@ struct Identity {
 impl Config {
     pub(crate) fn load(global: &Global) -> Result<Self, Failure> {
         let written = match file(global)? {
-            Some((path, text)) => read(&text).map_err(|problem| {
-                Failure::new(Kind::Configuration, format!("{}: {}", path.display(), problem.0)).hint(problem.1)
-            })?,
+            Some((path, text)) => read(&text).map_err(|problem| problem.at(&path))?,
             None => Written::default(),
         };
         let mut linking = Settings::default();
@@ -142,6 +142,11 @@ impl Config {
         self.serving.settings(upstreams, self.asked_owner(), fingerprint)
     }
 
+    /// Where requests go without a word on the command line.
+    pub(crate) fn upstreams(&self) -> Result<Vec<UpstreamSettings>, Failure> {
+        self.serving.upstreams(&[])
+    }
+
     /// With somebody asked for.
     pub(crate) fn for_owner(&self, owner: &str) -> Self {
         Config {
@@ -200,21 +205,20 @@ fn base(variable: &str, below_home: &str) -> Option<PathBuf> {
     absolute.or_else(|| Some(said("HOME")?.join(below_home)))
 }
 
+/// Where the file is: the one that was asked for, else the usual one. `None` where the environment says nothing.
+pub(crate) fn file_path(global: &Global) -> Option<PathBuf> {
+    let usual = || Some(base("XDG_CONFIG_HOME", ".config")?.join("ropewalk").join("config.toml"));
+    global.config.clone().or_else(usual)
+}
+
 /// The file that was asked for must be there; the usual one may be missing.
 fn file(global: &Global) -> Result<Option<(PathBuf, String)>, Failure> {
-    let read = |path: &Path| std::fs::read_to_string(path);
-    if let Some(path) = &global.config {
-        let text = read(path)
-            .map_err(|error| Failure::new(Kind::Configuration, format!("cannot read {}: {error}", path.display())))?;
-        return Ok(Some((path.clone(), text)));
-    }
-    let Some(folder) = base("XDG_CONFIG_HOME", ".config") else {
+    let Some(path) = file_path(global) else {
         return Ok(None);
     };
-    let path = folder.join("ropewalk").join("config.toml");
-    match read(&path) {
+    match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && global.config.is_none() => Ok(None),
         Err(error) => Err(Failure::new(
             Kind::Configuration,
             format!("cannot read {}: {error}", path.display()),
@@ -222,17 +226,49 @@ fn file(global: &Global) -> Result<Option<(PathBuf, String)>, Failure> {
     }
 }
 
-/// What is wrong, and what to do.
+/// What is wrong, where, and what to do.
 #[derive(Debug)]
-struct Problem(String, String);
+struct Problem {
+    line: Option<usize>,
+    message: String,
+    hint: String,
+}
+
+impl Problem {
+    fn of(error: &toml::de::Error, text: &str) -> Self {
+        Problem {
+            line: error.span().map(|span| line_of(text, span.start)),
+            message: error.message().to_owned(),
+            hint: "the file is TOML; `ropewalk config --init` writes one that explains every key".to_owned(),
+        }
+    }
+
+    fn at(self, path: &Path) -> Failure {
+        let line = self.line.map(|line| format!(":{line}")).unwrap_or_default();
+        let message = format!("{}{line}: {}", path.display(), self.message);
+        Failure::new(Kind::Configuration, message).hint(self.hint)
+    }
+}
+
+/// Lines count from 1.
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.as_bytes().get(..offset).unwrap_or_default();
+    1 + before.iter().filter(|byte| **byte == b'\n').count()
+}
 
 fn read(text: &str) -> Result<Written, Problem> {
-    let broken = |error: &toml::de::Error| Problem(error.message().to_owned(), "the file is TOML".to_owned());
-    let table: Table = text.parse().map_err(|error| broken(&error))?;
-    if let Some(key) = keys::find_unknown(&table) {
-        return Err(Problem(format!("unknown key `{key}`"), keys::suggestion(&key)));
+    let broken = |error: toml::de::Error| Problem::of(&error, text);
+    let table = DeTable::parse(text).map_err(broken)?;
+    if let Some((key, offset)) = keys::find_unknown(table.get_ref()) {
+        return Err(Problem {
+            line: Some(line_of(text, offset)),
+            message: format!("unknown key `{key}`"),
+            hint: keys::suggestion(&key),
+        });
     }
-    Value::Table(table).try_into().map_err(|error| broken(&error))
+    let mut written: Written = toml::from_str(text).map_err(broken)?;
+    written.serving = toml::from_str(text).map_err(broken)?;
+    Ok(written)
 }
 
 #[cfg(test)]
@@ -251,8 +287,8 @@ mod tests {
             ("zzz = 1", "zzz", "known keys"),
         ] {
             let problem = read(text).unwrap_err();
-            assert!(problem.0.contains(key), "{problem:?}");
-            assert!(problem.1.contains(hint), "{problem:?}");
+            assert!(problem.message.contains(key), "{problem:?}");
+            assert!(problem.hint.contains(hint), "{problem:?}");
         }
     }
 
@@ -273,5 +309,18 @@ mod tests {
             (Some(5), Some(6))
         );
         assert!(read("data = 3").is_err());
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        for (text, line) in [
+            ("\n\nstroe = 'x'", 3),
+            ("owner = 'ann'\n[limits]\nthreads = 'many'", 3),
+            ("[journal]\nlevel = 'paper'", 2),
+            ("data = 3", 1),
+            ("owner =", 1),
+        ] {
+            assert_eq!(read(text).unwrap_err().line, Some(line), "{text}");
+        }
     }
 }

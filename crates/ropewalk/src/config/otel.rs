@@ -57,7 +57,7 @@ impl Environment {
         }
     }
 
-    fn of(&self, name: &str) -> Option<&str> {
+    pub(crate) fn of(&self, name: &str) -> Option<&str> {
         self.said.get(name).map(String::as_str)
     }
 

@@ -260,7 +260,7 @@ impl Serving {
     }
 
     /// The command line over the file over the usual ones.
-    fn upstreams(&self, said: &[(String, String)]) -> Result<Vec<UpstreamSettings>, Failure> {
+    pub(super) fn upstreams(&self, said: &[(String, String)]) -> Result<Vec<UpstreamSettings>, Failure> {
         let usual = DEFAULT_UPSTREAMS
             .iter()
             .map(|(name, url)| ((*name).to_owned(), ((*url).to_owned(), None)));

@@ -2,7 +2,10 @@
 
 use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write as _};
 
+use std::sync::OnceLock;
+
 use anstyle::{AnsiColor, Style};
+use clap::ColorChoice;
 use serde::Serialize;
 
 use crate::failure::{Failure, Kind};
@@ -12,6 +15,13 @@ const WIDTH_ELSEWHERE: usize = 120;
 
 /// Narrower than this nothing can be laid out.
 const WIDTH_MIN: usize = 40;
+
+/// What the command line says about colour, once.
+static COLOUR: OnceLock<ColorChoice> = OnceLock::new();
+
+pub(crate) fn choose(colour: ColorChoice) {
+    COLOUR.get_or_init(|| colour);
+}
 
 pub(crate) struct Out {
     to: BufWriter<StdoutLock<'static>>,
@@ -23,11 +33,15 @@ impl Out {
     pub(crate) fn new() -> Self {
         let stdout = std::io::stdout();
         let is_terminal = stdout.is_terminal();
-        let no_colour = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+        let is_coloured = match COLOUR.get() {
+            Some(ColorChoice::Always) => true,
+            Some(ColorChoice::Never) => false,
+            Some(ColorChoice::Auto) | None => is_terminal && !is_said("NO_COLOR"),
+        };
         let width = terminal_size::terminal_size_of(&stdout).map_or(WIDTH_ELSEWHERE, |(width, _)| width.0.into());
         Out {
             to: BufWriter::new(stdout.lock()),
-            is_coloured: is_terminal && !no_colour,
+            is_coloured,
             width: width.max(WIDTH_MIN),
         }
     }
@@ -74,6 +88,11 @@ impl Out {
     pub(crate) fn alarm(&self, text: &str) -> String {
         self.painted(AnsiColor::Red.on_default(), text)
     }
+}
+
+/// A variable that is set to something.
+fn is_said(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
 }
 
 fn cannot_write(error: &std::io::Error) -> Failure {

@@ -104,14 +104,3 @@ fn reading_where_nothing_was_recorded_makes_nothing() {
     assert_eq!(store.run(&["show", "abcd"]).status.code(), Some(1));
     assert!(!store.data().exists());
 }
-
-#[test]
-fn every_verb_has_examples() {
-    for verb in [
-        "serve", "run", "demo", "import", "log", "show", "tree", "explain", "search", "match", "export", "rebuild",
-        "fsck", "hash", "doctor",
-    ] {
-        let help = stdout(&ropewalk(&[verb, "--help"]));
-        assert!(help.contains("Examples:"), "{verb}");
-    }
-}

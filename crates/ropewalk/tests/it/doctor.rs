@@ -361,3 +361,28 @@ fn a_store_is_described_and_one_that_cannot_be_read_is_an_error() {
     let nowhere = home.findings(&["--store", "postgres://nobody@127.0.0.1:1/none"]);
     assert_eq!(of(&nowhere, "store")[0]["level"], "error");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn upstreams_are_knocked_at_only_if_that_is_asked_for() {
+    let upstream = Upstream::start().await;
+    let settings = format!(
+        "[upstreams.anthropic]\nurl = 'http://{}'\n[upstreams.openai]\nurl = 'http://127.0.0.1:1'\n\
+         [upstreams.gemini]\nurl = 'http://127.0.0.1:1'\n",
+        upstream.address()
+    );
+    let home = Home::new().with(".config/ropewalk/config.toml", &settings);
+    assert!(of(&home.findings(&[]), "upstream").is_empty());
+    let findings = home.findings(&["--upstreams"]);
+    let told = of(&findings, "upstream");
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[0]["level"], "ok", "{told:?}");
+    assert!(
+        told[0]["message"].as_str().unwrap().starts_with("anthropic answers"),
+        "{told:?}"
+    );
+    assert!(
+        told[1..]
+            .iter()
+            .all(|finding| finding["level"] == "error" && finding["hint"].is_string())
+    );
+}

@@ -7,6 +7,7 @@
     reason = "the functions around the tests may fail and talk as tests do"
 )]
 
+mod administration;
 mod blame;
 mod cache;
 mod claude_log;

@@ -1,7 +1,7 @@
 //! `ropewalk doctor`: what a newcomer trips over, and what to do about it.
 //!
 //! One module for each thing that is looked at, each of which gives [`Finding`]s. Nothing is changed, made or sent anywhere but to
-//! a server of ours; files are read up to a bound; nothing that could be a key is shown.
+//! a server of ours, and to the upstreams if that is asked for; files are read up to a bound; nothing that could be a key is shown.
 
 mod clients;
 mod finding;
@@ -10,20 +10,25 @@ mod machine;
 mod server;
 mod settings;
 mod store;
+mod upstreams;
 
 use std::path::{Path, PathBuf};
 
+use crate::cli::Doctor;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::print::out::{Out, say};
 use finding::{Finding, Level};
 
-pub(crate) async fn run(context: &Context) -> Result<(), Failure> {
+pub(crate) async fn run(context: &Context, arguments: &Doctor) -> Result<(), Failure> {
     let mut findings = Vec::new();
     let running = server::look(context, &mut findings).await;
     store::look(context, running.is_some(), &mut findings).await;
     machine::look(context, &mut findings).await;
     telemetry(context, &mut findings);
+    if arguments.upstreams {
+        upstreams::look(context, &mut findings).await;
+    }
     clients::look(&mut findings).await;
     settings::look(running, &mut findings);
     logs::look(&mut findings);
