@@ -4,9 +4,9 @@
 //! a page, for which it gets a cookie. Cookies of one host go to every port of it, so the cookie is not the token, and opens
 //! nothing but these routes.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::HeaderMap;
@@ -35,6 +35,31 @@ pub struct Access {
     cookies: HashMap<[u8; 32], Arc<str>>,
     key: [u8; 32],
     by_api_key: Option<OwnerOfKey>,
+    first_use: Option<FirstUse>,
+}
+
+/// Who is told when a token is used that was not before.
+struct FirstUse {
+    /// By their hashes.
+    met: Mutex<HashSet<[u8; 32]>>,
+    tell: Box<dyn Fn(&str) + Send + Sync>,
+}
+
+/// Tokens that are remembered; with provider's keys there may be any number, and later ones are told every time.
+const MET_MAX: usize = 4_096;
+
+impl FirstUse {
+    fn look_at(&self, token: [u8; 32], owner: &str) {
+        let mut met = self.met.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_new = !met.contains(&token);
+        if met.len() < MET_MAX {
+            met.insert(token);
+        }
+        drop(met);
+        if is_new {
+            (self.tell)(owner);
+        }
+    }
 }
 
 impl fmt::Debug for Access {
@@ -51,6 +76,7 @@ impl Access {
             cookies: HashMap::new(),
             key,
             by_api_key: None,
+            first_use: None,
         };
         for (token, owner) in tokens {
             let cookie = access.cookie_of(token);
@@ -68,15 +94,35 @@ impl Access {
         }
     }
 
+    /// Tells of every token's first use, with its owner.
+    #[must_use]
+    pub fn telling(mut self, tell: impl Fn(&str) + Send + Sync + 'static) -> Self {
+        self.first_use = Some(FirstUse {
+            met: Mutex::default(),
+            tell: Box::new(tell),
+        });
+        self
+    }
+
     pub(crate) fn caller(&self, headers: &HeaderMap) -> Option<Caller> {
-        let owner = match shown_token(headers) {
-            Some(token) => match &self.by_api_key {
-                Some(owner_of) => Some(owner_of(token)),
-                None => self.tokens.get(&sha256(token)).cloned(),
-            },
-            None => self.cookies.get(&sha256(shown_cookie(headers)?.as_bytes())).cloned(),
+        let (shown, owner) = match shown_token(headers) {
+            Some(token) => {
+                let shown = sha256(token);
+                match &self.by_api_key {
+                    Some(owner_of) => (shown, Some(owner_of(token))),
+                    None => (shown, self.tokens.get(&shown).cloned()),
+                }
+            }
+            None => {
+                let shown = sha256(shown_cookie(headers)?.as_bytes());
+                (shown, self.cookies.get(&shown).cloned())
+            }
         };
-        owner.map(|owner| Caller { owner })
+        let owner = owner?;
+        if let Some(first_use) = &self.first_use {
+            first_use.look_at(shown, &owner);
+        }
+        Some(Caller { owner })
     }
 
     /// What a browser keeps in the place of a token that is right.

@@ -30,12 +30,44 @@ pub(crate) const TELLERS_MAX: usize = 64;
 /// Words of one search that are looked for; the rest is left out.
 pub(crate) const QUERY_WORDS_MAX: usize = 32;
 
+/// The version of a store's schema, and who may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Versions {
+    /// 0 where nothing was ever recorded.
+    pub version: u32,
+    /// The newest that this program knows.
+    pub known: u32,
+    /// The oldest program that can read it, by the newest version that it knows.
+    pub min_reader: u32,
+    pub min_writer: u32,
+}
+
+impl Versions {
+    /// Whether this program may read it.
+    pub fn can_read(&self) -> bool {
+        self.known >= self.min_reader
+    }
+
+    pub fn can_write(&self) -> bool {
+        self.known >= self.min_writer
+    }
+
+    pub(crate) fn too_new(&self) -> StoreError {
+        StoreError::TooNew {
+            found: self.version,
+            known: self.known,
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     TooNew { found: u32, known: u32 },
     #[error("SQLite {found} has a bug that can lose commits; {needed} or newer is needed")]
     SqliteTooOld { found: String, needed: &'static str },
+    #[error("the database has no extension `citus`")]
+    NoCitus,
     #[error("the store is read-only")]
     ReadOnly,
     #[error("the disk is full")]

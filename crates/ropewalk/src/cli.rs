@@ -8,7 +8,9 @@ use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 mod administration;
 
-pub(crate) use administration::{Completions, Configuration, Doctor, Hash, Man, Mcp};
+pub(crate) use administration::{
+    Audit, Completions, Configuration, Doctor, Hash, Man, Mcp, Statusline, Store, StoreVerb,
+};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -111,6 +113,9 @@ pub(crate) enum Verb {
     Mcp(Mcp),
     Doctor(Doctor),
     Config(Configuration),
+    Store(Store),
+    Audit(Audit),
+    Statusline(Statusline),
     Completions(Completions),
     Man(Man),
 }
@@ -318,6 +323,7 @@ pub(crate) enum ExportFormat {
   ropewalk log -n 10
   ropewalk log --graph                          branches, compactions and subagents
   ropewalk log --exchanges --since 2h --model opus
+  ropewalk log --follow                         every exchange as it ends, until Ctrl-C
   ropewalk log --exchanges --json | jq -r .link.reason
   ropewalk log --exchanges --hash 8182 --hashes")]
 pub(crate) struct Log {
@@ -328,6 +334,10 @@ pub(crate) struct Log {
     /// One row per exchange
     #[arg(long)]
     pub(crate) exchanges: bool,
+
+    /// One row per exchange, those that end from now on as well; first the newest 10, or N
+    #[arg(short = 'f', long, conflicts_with_all = ["graph", "grep", "until", "as_of"])]
+    pub(crate) follow: bool,
 
     /// Only the newest N
     #[arg(short = 'n', value_name = "N")]
@@ -362,7 +372,7 @@ pub(crate) struct Log {
     pub(crate) hash: Option<String>,
 
     /// Show every hash
-    #[arg(long, requires = "exchanges")]
+    #[arg(long)]
     pub(crate) hashes: bool,
 }
 
@@ -412,11 +422,16 @@ pub(crate) enum RawHalf {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   ropewalk tree                                 the newest conversations
+  ropewalk tree --live                          again whenever something changes, until Ctrl-C
   ropewalk tree 3f2a81c0 --json")]
 pub(crate) struct Tree {
     /// A conversation, or any exchange of it
     #[arg(value_name = "REF")]
     pub(crate) reference: Option<String>,
+
+    /// Go on: draw it again on a terminal, add to the output elsewhere, whenever something changed
+    #[arg(long, conflicts_with = "as_of")]
+    pub(crate) live: bool,
 
     /// Without REF: how many conversations
     #[arg(short = 'n', value_name = "N", default_value_t = 10)]

@@ -11,7 +11,7 @@ use ropewalk_store::{Micros, Postgres, Sqlite, Store as _, StoreError, postgres,
 use crate::any_store::AnyStore;
 use crate::config::{Config, DEFAULT_OWNER, Place};
 use crate::failure::{Failure, Kind};
-use crate::print::out::say;
+use crate::print::out::{Out, say};
 
 pub(crate) struct Context {
     pub(crate) config: Config,
@@ -19,9 +19,19 @@ pub(crate) struct Context {
     pub(crate) json: bool,
     /// What was known then, rather than what is known now.
     pub(crate) as_of: Option<Micros>,
+    /// Whether what is shown is all that is: a part of something longer has no pager of its own.
+    pub(crate) is_whole: bool,
 }
 
 impl Context {
+    /// For what may be longer than a screen.
+    pub(crate) fn out(&self) -> Out {
+        match self.is_whole && !self.json {
+            true => Out::paged(),
+            false => Out::new(),
+        }
+    }
+
     /// The store, beside whoever writes it, at the time that was asked for. `None` where nothing was ever recorded.
     pub(crate) async fn read(&self) -> Result<Option<AnyStore>, Failure> {
         let store = self.read_now().await?;

@@ -123,7 +123,16 @@ fn with_causes(error: &dyn Error) -> String {
 impl From<StoreError> for Failure {
     fn from(error: StoreError) -> Self {
         let (kind, hint) = match &error {
-            StoreError::TooNew { .. } => (Kind::Configuration, Some("update ropewalk, or point --data elsewhere")),
+            StoreError::TooNew { .. } => (
+                Kind::Configuration,
+                Some("update ropewalk; `ropewalk store status` says who may still read it"),
+            ),
+            StoreError::NoCitus => (
+                Kind::Configuration,
+                Some(
+                    "on every node: CREATE EXTENSION citus; then citus_add_node on the coordinator, which --store names",
+                ),
+            ),
             StoreError::SqliteTooOld { .. } => (Kind::Configuration, None),
             StoreError::ReadOnly => (Kind::Configuration, Some("check who may write to the data folder")),
             StoreError::Locked => (

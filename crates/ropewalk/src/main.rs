@@ -1,10 +1,11 @@
 //! The command line: arguments in, data on stdout, talk on stderr, an exit code that means something.
 //!
-//! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
+//! `cli` has the arguments, `audit` who changed what, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
 //! that a server writes, `client` how a server on this machine is asked, `commands` one module per verb, `print` how things look, `secret` the key of
 //! this installation, `failure` what went wrong.
 
 mod any_store;
+mod audit;
 mod changes;
 mod cli;
 mod client;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         Verb::Config(config) => commands::config::run(&arguments.global, config),
         Verb::Completions(completions) => commands::completions::completions(completions),
         Verb::Man(man) => commands::completions::man(man),
+        Verb::Statusline(_) => commands::statusline::run(&arguments.global),
         verb => run(verb, &arguments),
     };
     match outcome {
@@ -90,6 +92,8 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
                 | Verb::Fsck(_)
                 | Verb::Title(_)
                 | Verb::Doctor(_)
+                | Verb::Store(_)
+                | Verb::Audit(_)
                 | Verb::Mcp(_)
                 | Verb::Replay(_)
                 | Verb::Bisect(_)
@@ -106,6 +110,7 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
         as_of: as_of
             .map(|text| print::time::parse(text, jiff::Timestamp::now()))
             .transpose()?,
+        is_whole: true,
     };
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -139,7 +144,10 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
             Verb::Mcp(_) => commands::mcp::run(context).await,
             Verb::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
-            Verb::Hash(_) | Verb::Config(_) | Verb::Completions(_) | Verb::Man(_) => Ok(()),
+            Verb::Store(store) => commands::store::run(&context, store).await,
+            Verb::Audit(audit) => commands::audit::run(&context, audit),
+            // Those that need neither a store nor a configuration ran before.
+            Verb::Hash(_) | Verb::Config(_) | Verb::Completions(_) | Verb::Man(_) | Verb::Statusline(_) => Ok(()),
         }
     })
 }

@@ -19,6 +19,7 @@ pub mod explain;
 pub mod line;
 pub mod message;
 pub mod named;
+mod news;
 mod path;
 mod reason;
 pub mod reference;

@@ -16,9 +16,8 @@ use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use http_body::Frame;
 use ropewalk_engine::view::{Directory, ExchangeView, MessageIds};
+use ropewalk_store::Store as _;
 use ropewalk_store::facts::Position;
-use ropewalk_store::store::Selection;
-use ropewalk_store::{Micros, Store as _};
 use serde::Serialize;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
@@ -92,18 +91,7 @@ impl<S: Source> Follower<S> {
         let Some(view) = owned.view() else {
             return Ok(Vec::new());
         };
-        let state = view.store.link_state(view.owner).await?;
-        let settled = state.linked_to.min(state.named_to);
-        if settled <= self.position {
-            return Ok(Vec::new());
-        }
-        let page = Selection::Log {
-            after: self.position,
-            limit: PAGE,
-        };
-        let mut rows = view.store.exchanges(view.owner, page, Micros::MAX).await?;
-        rows.retain(|row| row.position <= settled);
-        let last = rows.last().map_or(settled, |row| row.position);
+        let (rows, last) = view.settled_after(self.position, PAGE).await?;
         let exchanges = view.exchanges(&rows, &mut Directory::default()).await?;
         let mut told = Vec::with_capacity(rows.len());
         for (row, exchange) in rows.iter().zip(exchanges) {

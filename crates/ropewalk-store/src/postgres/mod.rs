@@ -17,6 +17,7 @@ mod body;
 mod check;
 mod derived;
 mod dictionaries;
+mod distribute;
 mod find;
 mod groups;
 mod known_parts;
@@ -53,7 +54,7 @@ use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
-    Selection, Stats, Store, StoreError,
+    Selection, Stats, Store, StoreError, Versions,
 };
 use dictionaries::Dictionaries;
 use groups::Groups;
@@ -116,6 +117,19 @@ impl Postgres {
             groups: Arc::default(),
             known_parts: Arc::default(),
         })
+    }
+
+    /// Which version the store of a database has, also one that this program can do nothing with. `None` where there is none.
+    pub async fn versions(url: &str, options: Options) -> Result<Option<Versions>> {
+        let mut client = pool(url, &options)?.get().await.map_err(pool_problem)?;
+        let transaction = client.transaction().await.map_err(problem)?;
+        schema::versions(&transaction).await
+    }
+
+    /// Spreads every table that holds an owner's data over the nodes of a Citus cluster, by owner, so that all of an owner lies on
+    /// one node. Gives the statements; those of tables that are spread already are left out, so that it can be repeated.
+    pub async fn distribute(&self, is_dry: bool) -> Result<Vec<String>> {
+        distribute::run(&mut self.client().await?, is_dry).await
     }
 
     /// The version of its schema.

@@ -8,7 +8,7 @@ use deadpool_postgres::{Client, Transaction};
 
 use super::problem::problem;
 use super::sql;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, Versions};
 
 /// Held while migrating ("rope" in ASCII).
 const MIGRATION_LOCK: i64 = 0x726f_7065;
@@ -99,28 +99,37 @@ pub(super) async fn found_version(client: &mut Client) -> Result<u32> {
 
 /// The database's version, 0 where it has none. A newer one is refused unless it says that this program may go on.
 async fn check_version(transaction: &Transaction<'_>, only_read: bool) -> Result<i32> {
+    let Some(found) = versions(transaction).await? else {
+        return Ok(0);
+    };
+    let is_allowed = if only_read { found.can_read() } else { found.can_write() };
+    match is_allowed {
+        true => Ok(found.version.cast_signed()),
+        false => Err(found.too_new()),
+    }
+}
+
+/// Of the database, whatever this program knows. `None` where it holds no store.
+pub(super) async fn versions(transaction: &Transaction<'_>) -> Result<Option<Versions>> {
     let is_there: bool = transaction
         .query_one(sql::HAS_SCHEMA_VERSION, &[])
         .await
         .map_err(problem)?
         .get(0);
     if !is_there {
-        return Ok(0);
+        return Ok(None);
     }
-    let Some(row) = transaction
+    let row = transaction
         .query_opt(sql::SELECT_SCHEMA_VERSION, &[])
         .await
-        .map_err(problem)?
-    else {
-        return Ok(0);
-    };
-    let (version, min_reader, min_writer): (i32, i32, i32) = (row.get(0), row.get(1), row.get(2));
-    let needed = if only_read { min_reader } else { min_writer };
-    if KNOWN < needed {
-        return Err(StoreError::TooNew {
-            found: version.unsigned_abs(),
+        .map_err(problem)?;
+    Ok(row.map(|row| {
+        let number = |column: usize| row.get::<_, i32>(column).unsigned_abs();
+        Versions {
+            version: number(0),
             known: KNOWN.unsigned_abs(),
-        });
-    }
-    Ok(version)
+            min_reader: number(1),
+            min_writer: number(2),
+        }
+    }))
 }

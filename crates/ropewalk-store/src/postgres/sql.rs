@@ -76,6 +76,17 @@ statements! {
         "SELECT version, min_reader, min_writer FROM schema_version ORDER BY version DESC LIMIT 1";
     INSERT_SCHEMA_VERSION = "INSERT INTO schema_version (version, min_reader, min_writer) VALUES ($1, $2, $3)";
 
+    // A cluster of servers.
+    HAS_CITUS = "SELECT EXISTS (SELECT FROM pg_extension WHERE extname = 'citus')";
+    /// Tables whose key begins with their owner; the directory of owners has names for keys and stays where it is.
+    OWNED_TABLES = "SELECT c.relname::text FROM pg_class c JOIN pg_index i ON i.indrelid = c.oid AND i.indisprimary \
+        JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = i.indkey[0] \
+        WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p') AND a.attname = 'owner_id' \
+        AND c.relname <> 'owner_name' ORDER BY c.relname <> 'owner', c.relname";
+    DISTRIBUTED_TABLES = "SELECT logicalrelid::regclass::text FROM pg_dist_partition";
+    DISTRIBUTE_FIRST = "SELECT create_distributed_table($1::text::regclass, 'owner_id')";
+    DISTRIBUTE_BESIDE = "SELECT create_distributed_table($1::text::regclass, 'owner_id', colocate_with => 'owner')";
+
     FORGET_PLANS = "DISCARD PLANS";
 
     // Owners.
@@ -276,7 +287,12 @@ mod tests {
     use super::{ALL, derived, log, names};
 
     /// Statements that name no owner, each for a reason.
-    const WITHOUT_OWNER: [(&str, &str); 11] = [
+    const WITHOUT_OWNER: [(&str, &str); 16] = [
+        ("HAS_CITUS", "about the server"),
+        ("OWNED_TABLES", "reads the catalogue"),
+        ("DISTRIBUTED_TABLES", "reads the catalogue"),
+        ("DISTRIBUTE_FIRST", "schema"),
+        ("DISTRIBUTE_BESIDE", "schema"),
         ("FORGET_PLANS", "about the connection"),
         ("LOCK_SCHEMA", "schema"),
         ("CREATE_SCHEMA_VERSION", "schema"),

@@ -51,7 +51,7 @@ use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::Writer;
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
-    Selection, Stats, Store, StoreError,
+    Selection, Stats, Store, StoreError, Versions,
 };
 
 /// The file inside the data folder, and the lock that its writer holds.
@@ -138,6 +138,17 @@ impl Sqlite {
             fresh,
             _lock: None,
         })
+    }
+
+    /// Which version the store of a folder has, also one that this program can do nothing with. `None` where there is none.
+    pub fn versions(folder: &Path) -> Result<Option<Versions>> {
+        let path = folder.join(FILE_NAME);
+        if !path.exists() {
+            return Ok(None);
+        }
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(&path, flags).map_err(problem)?;
+        schema::versions(&connection).map(Some)
     }
 
     /// The version of its schema.

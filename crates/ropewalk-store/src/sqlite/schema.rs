@@ -3,7 +3,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::sqlite::problem;
-use crate::store::{Result, StoreError};
+use crate::store::{Result, StoreError, Versions};
 
 /// SQLite below this can lose commits when a write-ahead log is reset.
 pub(super) const SQLITE_MIN: (i32, &str) = (3_051_003, "3.51.3");
@@ -13,6 +13,10 @@ const APPLICATION_ID: i32 = 0x726f_7065;
 
 /// Every version's step, oldest first. Never change one that was released: add another.
 const STEPS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+
+/// For every version the oldest program that can read, and the oldest that can write what its step leaves, by the newest step that
+/// they know: while these allow it, programs of two versions use one store, so that not all have to be updated at once.
+const COMPATIBLE: [(u32, u32); STEPS.len()] = [(1, 1), (2, 2), (3, 3), (4, 4)];
 
 /// The newest version that this program knows.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -259,25 +263,25 @@ CREATE TABLE sent_body (
 ) WITHOUT ROWID;
 ";
 
-/// Brings a store to the newest version, or refuses one that is newer than this program.
+/// Brings a store to the newest version, or refuses one that this program must not write.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
-    let known = NEWEST;
     loop {
         // Immediate: two programs that open an old store migrate it one after the other.
         let transaction = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(problem)?;
-        let version = version(&transaction)?;
+        let found = versions(&transaction)?;
         let application = transaction
             .pragma_query_value(None, "application_id", |row| row.get::<_, i32>(0))
             .map_err(problem)?;
-        if version > known {
-            return Err(StoreError::TooNew { found: version, known });
+        if !found.can_write() {
+            return Err(found.too_new());
         }
-        if version > 0 && application != APPLICATION_ID {
+        if found.version > 0 && application != APPLICATION_ID {
             return Err(StoreError::Damaged("this file belongs to another program".to_owned()));
         }
-        let Some(step) = STEPS.get(version as usize) else {
+        let next = found.version as usize;
+        let (Some(step), Some(compatible)) = (STEPS.get(next), COMPATIBLE.get(next)) else {
             return Ok(());
         };
         // SQLite keeps the statements as they are written: indentation would only take space.
@@ -287,7 +291,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
             .pragma_update(None, "application_id", APPLICATION_ID)
             .map_err(problem)?;
         transaction
-            .pragma_update(None, "user_version", version + 1)
+            .pragma_update(None, "user_version", packed(found.version + 1, *compatible))
             .map_err(problem)?;
         transaction.commit().map_err(problem)?;
     }
@@ -295,18 +299,42 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
 
 /// Checks that a store can be read without changing it.
 pub(super) fn check_version(connection: &Connection) -> Result<()> {
-    let known = NEWEST;
-    let found = version(connection)?;
-    if found > known {
-        return Err(StoreError::TooNew { found, known });
+    let found = versions(connection)?;
+    match found.can_read() {
+        true => Ok(()),
+        false => Err(found.too_new()),
     }
-    Ok(())
 }
 
 pub(super) fn version(connection: &Connection) -> Result<u32> {
-    connection
+    Ok(versions(connection)?.version)
+}
+
+/// Bits of each of the three numbers that the file's `user_version` holds: version, oldest reader, oldest writer.
+const VERSION_BITS: u32 = 8;
+
+/// Where nobody older can do anything with it, the version stands alone.
+fn packed(version: u32, (min_reader, min_writer): (u32, u32)) -> u32 {
+    match min_reader == version && min_writer == version {
+        true => version,
+        false => version | min_reader << VERSION_BITS | min_writer << (2 * VERSION_BITS),
+    }
+}
+
+/// Of the file, whatever this program knows.
+pub(super) fn versions(connection: &Connection) -> Result<Versions> {
+    let packed: u32 = connection
         .pragma_query_value(None, "user_version", |row| row.get(0))
-        .map_err(problem)
+        .map_err(problem)?;
+    let number = |at: u32| packed >> (at * VERSION_BITS) & ((1 << VERSION_BITS) - 1);
+    let version = number(0);
+    let or_version = |minimum: u32| if minimum == 0 { version } else { minimum };
+    Ok(Versions {
+        version,
+        known: NEWEST,
+        min_reader: or_version(number(1)),
+        min_writer: or_version(number(2)),
+    })
 }
 
 #[cfg(test)]
@@ -369,6 +397,31 @@ mod tests {
             Err(StoreError::TooNew { found: 99, known: 4 })
         ));
         assert_eq!(tables(&connection), 0);
+    }
+
+    #[test]
+    fn a_newer_store_says_who_may_still_read_and_write_it() {
+        let of_newer = |min_reader, min_writer| {
+            let mut connection = Connection::open_in_memory().unwrap();
+            migrate(&mut connection).unwrap();
+            let newer = packed(NEWEST + 1, (min_reader, min_writer));
+            connection.pragma_update(None, "user_version", newer).unwrap();
+            let found = versions(&connection).unwrap();
+            assert_eq!(
+                (found.version, found.min_reader, found.min_writer),
+                (NEWEST + 1, min_reader, min_writer)
+            );
+            (check_version(&connection).is_ok(), migrate(&mut connection).is_ok())
+        };
+        assert_eq!(of_newer(NEWEST, NEWEST), (true, true));
+        assert_eq!(of_newer(NEWEST, NEWEST + 1), (true, false));
+        assert_eq!(of_newer(NEWEST + 1, NEWEST + 1), (false, false));
+        assert_eq!(packed(4, (4, 4)), 4, "as it was written before there was more to say");
+        for (at, (min_reader, min_writer)) in COMPATIBLE.into_iter().enumerate() {
+            let version = at as u32 + 1;
+            assert!(min_reader <= min_writer && min_writer <= version, "version {version}");
+            assert_eq!(packed(version, (min_reader, min_writer)) & 0xff, version);
+        }
     }
 
     #[test]

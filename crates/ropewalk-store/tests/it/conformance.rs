@@ -1,5 +1,7 @@
 //! The claims that every store must hold, on each of ours.
 
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use ropewalk_store::postgres::{self, Postgres};
 use ropewalk_store::sqlite::{Options, Sqlite};
 use ropewalk_testkit::postgres::PrivatePostgres;
@@ -25,3 +27,30 @@ async fn on_postgres() -> (Postgres, ()) {
 }
 
 store_conformance!(postgres_server, on_postgres().await);
+
+/// A schema of its own in the database that `CITUS_URL` names, with every table spread over the nodes of its cluster.
+async fn on_citus() -> Option<(Postgres, ())> {
+    let Ok(url) = std::env::var("CITUS_URL") else {
+        eprintln!("skipped: no CITUS_URL");
+        return None;
+    };
+    static SCHEMAS: AtomicU32 = AtomicU32::new(0);
+    let number = SCHEMAS.fetch_add(1, Ordering::Relaxed);
+    let schema = format!("ropewalk_test_{}_{number}", std::process::id());
+    let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client.batch_execute(&format!("CREATE SCHEMA {schema}")).await.unwrap();
+    let separator = if url.contains('?') { '&' } else { '?' };
+    let inside = format!("{url}{separator}options=-csearch_path%3D{schema}%2Cpublic");
+    let store = Postgres::connect(&inside, postgres::Options::default()).await.unwrap();
+    store.distribute(false).await.unwrap();
+    Some((store, ()))
+}
+
+store_conformance!(
+    citus,
+    match on_citus().await {
+        Some(store) => store,
+        None => return,
+    }
+);

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, Subcommand};
 use clap_complete::Shell;
 
 use super::Format;
@@ -30,6 +30,60 @@ pub(crate) struct Configuration {
     #[arg(long, conflicts_with = "show")]
     pub(crate) init: bool,
 }
+
+/// Which version the store has, and how it is brought further
+///
+/// A store says which programs may read and write it, by the newest schema that they know: servers of two versions can work on one
+/// database while they are updated one by one.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk store status
+  ropewalk store migrate
+  ropewalk --store postgres://ropewalk@coordinator/ropewalk store distribute --dry-run")]
+pub(crate) struct Store {
+    #[command(subcommand)]
+    pub(crate) verb: StoreVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum StoreVerb {
+    /// Say which version it has, and whether this program may read and write it
+    Status {},
+    /// Bring the schema up to date; whoever writes next does the same
+    Migrate {},
+    /// Spread every table over the nodes of a Citus cluster, by owner. Needs the extension `citus`; can be repeated
+    Distribute {
+        /// Print the statements, and run none
+        #[arg(long)]
+        dry_run: bool,
+    },
+}
+
+/// Show who changed what, and when
+///
+/// Changes of titles, repairs, rebuilds, replaced sessions, deletions and migrations, and the first use of each API token by a server.
+/// Kept as lines in audit.jsonl of the data folder of the machine that they were made on.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  ropewalk audit
+  ropewalk audit --since 7d --json | jq -r 'select(.verb == \"title\").about'")]
+pub(crate) struct Audit {
+    /// From then on: a time, a day, or how long ago (2h, 3d)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+}
+
+/// Print one line about a client's conversation, for its status bar
+///
+/// Reads what Claude Code writes to its status line's standard input and prints friendly id, cost, the share of the prompt cache, and how
+/// full the context is. Where nothing is known, the line is empty; the exit code is always 0.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  echo '{\"session_id\":\"5d1c…\"}' | ropewalk statusline
+
+In ~/.claude/settings.json:
+  \"statusLine\": {\"type\": \"command\", \"command\": \"ropewalk statusline\"}")]
+pub(crate) struct Statusline {}
 
 /// Print a script that completes commands and flags in a shell
 #[derive(Debug, Args)]

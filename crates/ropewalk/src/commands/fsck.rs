@@ -15,6 +15,7 @@ use ropewalk_store::store::{Depth, Severity};
 
 use super::import;
 use crate::any_store::AnyStore;
+use crate::audit;
 use crate::changes::Repaired;
 use crate::changes::client::{Changer, Way};
 use crate::cli::Fsck;
@@ -42,6 +43,8 @@ pub(crate) async fn run(context: &Context, arguments: &Fsck) -> Result<(), Failu
         } else {
             let done = repair(context, &view.owner_name, &before).await?;
             told(context, &done, false, &mut out)?;
+            let detail = serde_json::json!({"read_again": done.read_again.len(), "repaired": done.repaired.len()});
+            audit::note(&context.config, "fsck --repair", Some(&view.owner_name), None, detail);
             checked = view.check_records().await?;
         }
     }

@@ -12,11 +12,11 @@ use ropewalk_store::{Micros, Store as _};
 use serde::Serialize;
 
 use super::selected::Selected;
-use super::{PAGE, graph};
+use super::{PAGE, follow, graph};
 use crate::any_store::AnyStore;
 use crate::cli::Log;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::print::number::{counted, dollars, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{cut, one_line, padded};
@@ -26,7 +26,14 @@ use crate::print::time;
 const ID_DIGITS: usize = 8;
 
 pub(crate) async fn run(context: &Context, arguments: &Log) -> Result<(), Failure> {
-    let store = context.read().await?;
+    if arguments.hashes && !arguments.exchanges && !arguments.follow {
+        let failure = Failure::new(Kind::Usage, "hashes are those of exchanges");
+        return Err(failure.hint("log --exchanges --hashes"));
+    }
+    let store = match arguments.follow {
+        true => Some(follow::store(context).await?),
+        false => context.read().await?,
+    };
     let Some(view) = context.view(&store).await? else {
         return Ok(());
     };
@@ -40,21 +47,25 @@ pub(crate) async fn run(context: &Context, arguments: &Log) -> Result<(), Failur
         arguments,
         view: &view,
         selected,
-        out: Out::new(),
+        out: match arguments.follow {
+            true => Out::new(),
+            false => context.out(),
+        },
     };
-    match arguments.exchanges {
-        true => log.exchanges().await?,
-        false => log.conversations().await?,
+    match (arguments.follow, arguments.exchanges) {
+        (true, _) => follow::exchanges(&mut log, arguments.count.unwrap_or(follow::SHOWN_FIRST)).await?,
+        (false, true) => log.exchanges().await?,
+        (false, false) => log.conversations().await?,
     }
     log.out.finish()
 }
 
-struct Lister<'l> {
+pub(super) struct Lister<'l> {
     context: &'l Context,
     arguments: &'l Log,
-    view: &'l View<'l, AnyStore>,
-    selected: Selected,
-    out: Out,
+    pub(super) view: &'l View<'l, AnyStore>,
+    pub(super) selected: Selected,
+    pub(super) out: Out,
 }
 
 impl Lister<'_> {
@@ -162,7 +173,7 @@ impl Lister<'_> {
         kept.iter().try_for_each(|exchange| self.exchange(exchange))
     }
 
-    fn exchange(&mut self, exchange: &ExchangeView) -> Result<(), Failure> {
+    pub(super) fn exchange(&mut self, exchange: &ExchangeView) -> Result<(), Failure> {
         if self.context.json {
             return self.out.json(exchange);
         }

@@ -1,5 +1,6 @@
 //! One module per verb.
 
+pub(crate) mod audit;
 pub(crate) mod bisect;
 pub(crate) mod blame;
 pub(crate) mod completions;
@@ -10,6 +11,7 @@ pub(crate) mod doctor;
 pub(crate) mod explain;
 mod explain_cache;
 pub(crate) mod export;
+mod follow;
 pub(crate) mod fsck;
 mod graph;
 pub(crate) mod hash;
@@ -29,6 +31,8 @@ mod show_answers;
 mod show_tree;
 pub(crate) mod spread;
 pub(crate) mod stats;
+pub(crate) mod statusline;
+pub(crate) mod store;
 pub(crate) mod suggest;
 pub(crate) mod templates;
 pub(crate) mod title;

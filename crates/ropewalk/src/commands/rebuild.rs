@@ -7,6 +7,7 @@ use ropewalk_store::facts::OwnerId;
 use ropewalk_store::{Micros, Store as _};
 
 use crate::any_store::AnyStore;
+use crate::audit;
 use crate::changes::client::{self, Way};
 use crate::changes::{Linked, Rebuilt, rebuild};
 use crate::cli::Rebuild;
@@ -70,6 +71,10 @@ pub(crate) async fn run(context: &Context, arguments: &Rebuild) -> Result<(), Fa
         }
     };
     let Linked { linked, moved } = rebuilt.links;
+    if !is_dry {
+        let detail = serde_json::json!({"linked": linked, "moved": moved, "projections": arguments.projections});
+        audit::note(&context.config, "rebuild", Some(&owner), None, detail);
+    }
     let mut out = Out::new();
     if context.json {
         let mut counts =

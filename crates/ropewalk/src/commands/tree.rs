@@ -6,33 +6,73 @@ use ropewalk_engine::view::{AgentView, Directory, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
 
+use super::follow;
 use crate::any_store::AnyStore;
 use crate::cli::Tree;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::print::number::{counted, dollars, short};
 use crate::print::out::Out;
+use crate::print::screen::Screen;
 use crate::print::text::one_line;
 
 pub(crate) async fn run(context: &Context, arguments: &Tree) -> Result<(), Failure> {
+    if arguments.live {
+        return live(context, arguments).await;
+    }
     let store = context.read().await?;
-    let mut out = Out::new();
-    match &arguments.reference {
-        Some(reference) => {
+    let mut out = context.out();
+    match arguments.reference {
+        Some(_) => {
             let view = context.view_to_find(&store).await?;
-            let root = view.resolve_root(reference).await?;
-            tree(context, &view, root, &mut out).await?;
+            trees(context, &view, arguments, &mut out).await?;
         }
         None => {
             let Some(view) = context.view(&store).await? else {
                 return Ok(());
             };
-            for row in newest(&view, arguments.count).await? {
-                tree(context, &view, row.root, &mut out).await?;
-            }
+            trees(context, &view, arguments, &mut out).await?;
         }
     }
     out.finish()
+}
+
+async fn trees(context: &Context, view: &View<'_, AnyStore>, arguments: &Tree, out: &mut Out) -> Result<(), Failure> {
+    if let Some(reference) = &arguments.reference {
+        let root = view.resolve_root(reference).await?;
+        return tree(context, view, root, out).await;
+    }
+    for row in newest(view, arguments.count).await? {
+        tree(context, view, row.root, out).await?;
+    }
+    Ok(())
+}
+
+/// Again and again, whenever something was linked and looks otherwise.
+async fn live(context: &Context, arguments: &Tree) -> Result<(), Failure> {
+    let store = Some(follow::store(context).await?);
+    let view = context.view_to_find(&store).await?;
+    let mut out = Out::new();
+    let mut screen = (!context.json).then(Screen::find).flatten();
+    let (mut seen, mut shown) = (None, String::new());
+    loop {
+        follow::changed(&view, &mut seen).await?;
+        let mut drawing = out.beside();
+        trees(context, &view, arguments, &mut drawing).await?;
+        let text = drawing.written();
+        if text == shown {
+            continue;
+        }
+        match &mut screen {
+            Some(screen) => out.bytes(screen.drawn(&text).as_bytes())?,
+            None => out.bytes(text.as_bytes())?,
+        }
+        if screen.is_none() && !context.json {
+            out.line("")?;
+        }
+        out.flush()?;
+        shown = text;
+    }
 }
 
 async fn newest(view: &View<'_, AnyStore>, count: usize) -> Result<Vec<ConversationRow>, Failure> {

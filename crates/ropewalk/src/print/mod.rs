@@ -2,5 +2,6 @@
 
 pub(crate) mod number;
 pub(crate) mod out;
+pub(crate) mod screen;
 pub(crate) mod text;
 pub(crate) mod time;

@@ -1,20 +1,27 @@
-//! Where output goes.
+//! Where output goes: to stdout, on a terminal through a pager.
 
-use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write as _};
-
+use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
+use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
 
 use crate::failure::{Failure, Kind};
 
-/// Columns of output that goes to no terminal.
+/// Columns of output that goes to no terminal, unless COLUMNS says otherwise.
 const WIDTH_ELSEWHERE: usize = 120;
 
 /// Narrower than this nothing can be laid out.
 const WIDTH_MIN: usize = 40;
+
+/// Wider than this is no terminal.
+const WIDTH_MAX: usize = 1_000;
+
+/// Quits where all fits on a screen, keeps our colours, leaves the text on the screen.
+const PAGER: &str = "less -FRX";
 
 /// What the command line says about colour, once.
 static COLOUR: OnceLock<ColorChoice> = OnceLock::new();
@@ -24,25 +31,62 @@ pub(crate) fn choose(colour: ColorChoice) {
 }
 
 pub(crate) struct Out {
-    to: BufWriter<StdoutLock<'static>>,
+    to: To,
     is_coloured: bool,
     pub(crate) width: usize,
+}
+
+enum To {
+    Stdout(BufWriter<StdoutLock<'static>>),
+    Pager {
+        pager: Child,
+        text: Option<BufWriter<ChildStdin>>,
+    },
+    Memory(Vec<u8>),
 }
 
 impl Out {
     pub(crate) fn new() -> Self {
         let stdout = std::io::stdout();
-        let is_terminal = stdout.is_terminal();
         let is_coloured = match COLOUR.get() {
             Some(ColorChoice::Always) => true,
             Some(ColorChoice::Never) => false,
-            Some(ColorChoice::Auto) | None => is_terminal && !is_said("NO_COLOR"),
+            Some(ColorChoice::Auto) | None => stdout.is_terminal() && said("NO_COLOR").is_none(),
         };
-        let width = terminal_size::terminal_size_of(&stdout).map_or(WIDTH_ELSEWHERE, |(width, _)| width.0.into());
+        let columns = || said("COLUMNS")?.parse().ok();
+        let width = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
+        let width = width.or_else(columns).unwrap_or(WIDTH_ELSEWHERE);
         Out {
-            to: BufWriter::new(stdout.lock()),
+            to: To::Stdout(BufWriter::new(stdout.lock())),
             is_coloured,
-            width: width.max(WIDTH_MIN),
+            width: width.clamp(WIDTH_MIN, WIDTH_MAX),
+        }
+    }
+
+    /// Through the pager of whoever sits at a terminal.
+    pub(crate) fn paged() -> Self {
+        let mut out = Out::new();
+        if std::io::stdout().is_terminal()
+            && let Some(to) = start_pager()
+        {
+            out.to = to;
+        }
+        out
+    }
+
+    /// Looks the same, and goes nowhere yet.
+    pub(crate) fn beside(&self) -> Self {
+        Out {
+            to: To::Memory(Vec::new()),
+            ..*self
+        }
+    }
+
+    /// What was written to one that goes nowhere.
+    pub(crate) fn written(self) -> String {
+        match &self.to {
+            To::Memory(text) => String::from_utf8_lossy(text).into_owned(),
+            To::Stdout(_) | To::Pager { .. } => String::new(),
         }
     }
 
@@ -56,13 +100,28 @@ impl Out {
         self.line(&line)
     }
 
-    /// A closed pipe (`| head`) is the reader's way to say enough.
+    fn writer(&mut self) -> Option<&mut dyn Write> {
+        match &mut self.to {
+            To::Stdout(stdout) => Some(stdout),
+            To::Pager { text, .. } => text.as_mut().map(|text| text as &mut dyn Write),
+            To::Memory(text) => Some(text),
+        }
+    }
+
+    /// A closed pipe (`| head`, `q` in a pager) is the reader's way to say enough.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
-        self.to.write_all(bytes).map_err(|error| cannot_write(&error))
+        let written = self.writer().map_or(Ok(()), |writer| writer.write_all(bytes));
+        written.map_err(|error| cannot_write(&error))
+    }
+
+    /// Whoever waits for news sees what there is.
+    pub(crate) fn flush(&mut self) -> Result<(), Failure> {
+        let flushed = self.writer().map_or(Ok(()), |writer| writer.flush());
+        flushed.map_err(|error| cannot_write(&error))
     }
 
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
-        self.to.flush().map_err(|error| cannot_write(&error))
+        self.flush()
     }
 
     fn painted(&self, style: Style, text: &str) -> String {
@@ -88,11 +147,47 @@ impl Out {
     pub(crate) fn alarm(&self, text: &str) -> String {
         self.painted(AnsiColor::Red.on_default(), text)
     }
+
+    /// What was looked for.
+    pub(crate) fn found(&self, text: &str) -> String {
+        self.painted(AnsiColor::Red.on_default().bold(), text)
+    }
+}
+
+impl Drop for Out {
+    /// The pager has the terminal until its reader leaves it.
+    fn drop(&mut self) {
+        if let To::Pager { pager, text } = &mut self.to {
+            drop(text.take());
+            drop(pager.wait());
+        }
+    }
+}
+
+/// `None` where nobody wants one, or it cannot be started.
+fn start_pager() -> Option<To> {
+    let chosen = std::env::var("PAGER").ok();
+    let command = chosen.as_deref().map_or(PAGER, str::trim);
+    if command.is_empty() || command == "cat" {
+        return None;
+    }
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]).stdin(Stdio::piped());
+    if said("LESS").is_none() {
+        shell.env("LESS", "FRX");
+    }
+    let mut pager = shell.spawn().ok()?;
+    let text = pager.stdin.take().map(BufWriter::new);
+    // Ctrl-C is for the pager; without us its reader would be left with a half-dead terminal. Outside of a runtime it stays as it is.
+    if tokio::runtime::Handle::try_current().is_ok() {
+        drop(signal(SignalKind::interrupt()));
+    }
+    Some(To::Pager { pager, text })
 }
 
 /// A variable that is set to something.
-fn is_said(variable: &str) -> bool {
-    std::env::var_os(variable).is_some_and(|value| !value.is_empty())
+fn said(variable: &str) -> Option<String> {
+    std::env::var(variable).ok().filter(|value| !value.is_empty())
 }
 
 fn cannot_write(error: &std::io::Error) -> Failure {

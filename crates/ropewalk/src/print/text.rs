@@ -45,6 +45,55 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     kept
 }
 
+/// What our own colours begin and end with. Nobody else's reach a line: see [`one_line`].
+const PAINT_BEGINS: char = '\u{1b}';
+const PAINT_ENDS: char = 'm';
+
+/// At most `width` columns of a line that we have painted: colours take none, and do not run on behind the cut.
+pub(crate) fn cut_painted(line: &str, width: usize) -> String {
+    let is_too_wide = painted_width(line) > width;
+    let room = if is_too_wide { width.saturating_sub(1) } else { width };
+    let mut kept = String::with_capacity(line.len());
+    let (mut used, mut is_cut) = (0, false);
+    let mut rest = line.chars();
+    while let Some(c) = rest.next() {
+        if c == PAINT_BEGINS {
+            kept.push(c);
+            for c in rest.by_ref() {
+                kept.push(c);
+                if c == PAINT_ENDS {
+                    break;
+                }
+            }
+            continue;
+        }
+        used += c.width().unwrap_or(0);
+        match used <= room {
+            true => kept.push(c),
+            false if is_cut => {}
+            false => {
+                kept.push('…');
+                is_cut = true;
+            }
+        }
+    }
+    kept
+}
+
+/// Columns of a line that we have painted.
+fn painted_width(line: &str) -> usize {
+    let mut is_paint = false;
+    let mut plain = String::with_capacity(line.len());
+    for c in line.chars() {
+        match (is_paint, c) {
+            (false, PAINT_BEGINS) => is_paint = true,
+            (false, c) => plain.push(c),
+            (true, c) => is_paint = c != PAINT_ENDS,
+        }
+    }
+    plain.width()
+}
+
 /// `text` filled up with blanks to a number of columns.
 pub(crate) fn padded(text: &str, width: usize) -> String {
     let missing = width.saturating_sub(text.width());
@@ -90,5 +139,13 @@ mod tests {
         assert_eq!(cut("漢字漢字", 7), "漢字漢…");
         assert_eq!(cut("漢字漢字", 6), "漢字…");
         assert_eq!(padded("漢", 4), "漢  ");
+    }
+
+    #[test]
+    fn colours_take_no_room_and_end_where_the_line_is_cut() {
+        let painted = "\u{1b}[1mabcdef\u{1b}[0m gh";
+        assert_eq!(cut_painted(painted, 9), painted);
+        assert_eq!(cut_painted(painted, 4), "\u{1b}[1mabc…\u{1b}[0m");
+        assert_eq!(cut_painted("漢字漢字", 6), "漢字…");
     }
 }

@@ -19,14 +19,13 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ropewalk_core::hierarchy::{BranchPosition, MessageKind, Place};
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::{ExchangeNumber, KeyKind};
+use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::log::{RecordKind, RecordRow, Records};
-use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
+use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use ropewalk_store::{Micros, Store};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::keys::id_key;
 use crate::link::decision::Linked;
 use crate::view::exchange::UsageView;
 use crate::view::{Result, Target, View, ViewError, usd, utc};
@@ -246,13 +245,7 @@ impl<S: Store> View<'_, S> {
     }
 
     async fn conversations_of_session(&self, session: &str) -> Result<BTreeSet<ExchangeNumber>> {
-        let questions = Questions {
-            keys: vec![Asked::of(id_key(KeyKind::Session, session))],
-            limit: SESSION_EXCHANGES_MAX,
-            ..Questions::default()
-        };
-        let answers = self.store.look_up(self.owner, questions, Micros::MAX).await?;
-        let numbers = answers.exchanges.into_iter().flatten().collect();
+        let numbers = self.newest_of_session(session, SESSION_EXCHANGES_MAX).await?;
         let links = self.links(numbers).await?;
         Ok(links.into_iter().map(|link| link.conversation).collect())
     }

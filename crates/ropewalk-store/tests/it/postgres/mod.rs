@@ -2,6 +2,7 @@
 
 mod damage;
 mod dictionaries;
+mod distribute;
 mod groups;
 mod linking;
 mod reading;

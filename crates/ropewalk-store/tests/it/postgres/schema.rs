@@ -34,6 +34,8 @@ async fn a_newer_schema_is_refused_unless_it_allows_it() {
     let refused = connect(Options::default()).await;
     assert!(matches!(refused, Err(StoreError::TooNew { found: 5, known: 4 })));
     assert!(connect(read_only()).await.is_ok());
+    let found = Postgres::versions(&fresh.url, read_only()).await.unwrap().unwrap();
+    assert_eq!((found.version, found.can_read(), found.can_write()), (5, true, false));
     fresh.sql("UPDATE schema_version SET min_reader = 5 WHERE version = 5");
     assert!(matches!(
         connect(read_only()).await,

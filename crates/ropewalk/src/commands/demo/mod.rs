@@ -39,6 +39,7 @@ pub(crate) async fn run(context: &Context, arguments: &Demo) -> Result<(), Failu
         config: context.config.for_demonstration(&folder),
         json: context.json,
         as_of: None,
+        is_whole: false,
     };
     let upstream = Upstream::start(Duration::from_millis(arguments.pace)).await?;
     let anywhere = Serve {
@@ -137,6 +138,7 @@ async fn show(context: &Context, folder: &Path, told: &Told) -> Result<(), Failu
     heading("$ ropewalk tree\n")?;
     let newest = Tree {
         reference: None,
+        live: false,
         count: 10,
     };
     tree::run(context, &newest).await?;

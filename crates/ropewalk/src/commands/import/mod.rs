@@ -13,7 +13,10 @@ mod worker;
 
 use std::path::PathBuf;
 
+use serde_json::json;
+
 use crate::any_store::AnyStore;
+use crate::audit;
 use crate::changes::client::{Changer, Way};
 use crate::cli::{Import, ImportFormat};
 use crate::config::DEFAULT_OWNER;
@@ -36,6 +39,16 @@ pub(crate) async fn run(context: &Context, arguments: &Import) -> Result<(), Fai
     let progress = Progress::new(&jobs);
     intake.read(&shared, jobs, &progress).await?;
     intake.finish().await?;
+    if let Some(session) = &arguments.replace {
+        let owner = owner(context);
+        audit::note(
+            &context.config,
+            "import --replace",
+            Some(&owner),
+            Some(session),
+            json!({}),
+        );
+    }
     let mut summary = std::mem::take(&mut intake.summary);
     progress.say("indexing for search");
     intake.index().await?;

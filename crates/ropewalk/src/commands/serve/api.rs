@@ -6,8 +6,10 @@ use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
 use ropewalk_server::{Access, Api, Problem, Source};
 use ropewalk_store::{Micros, OwnerId};
+use serde_json::json;
 
 use crate::any_store::AnyStore;
+use crate::audit;
 use crate::changes::server::Opened;
 use crate::config::Config;
 use crate::failure::Failure;
@@ -44,7 +46,7 @@ impl Source for Recorded {
 /// Who is let in: whoever has the token of this installation, or, where owners are told apart, one of theirs.
 pub(super) fn access(config: &Config, owners: &Owners) -> Result<Access, Failure> {
     let folder = config.data_folder()?;
-    Ok(match owners {
+    let access = match owners {
         Owners::Local(owner) => {
             let token = secret::token(folder)?;
             Access::by_tokens([(&*token, Arc::clone(owner))], secret::key(folder)?)
@@ -57,7 +59,9 @@ pub(super) fn access(config: &Config, owners: &Owners) -> Result<Access, Failure
             let fingerprint = fingerprint.clone();
             Access::by_api_keys(move |key| fingerprint.owner(key))
         }
-    })
+    };
+    let config = config.clone();
+    Ok(access.telling(move |owner| audit::note(&config, "api token", Some(owner), None, json!({}))))
 }
 
 /// What a person is told at the start: a link that lets a browser in, where one token is for all.
