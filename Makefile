@@ -17,7 +17,7 @@ PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-lint ui build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
 	bench-reuse bench-import \
-	fmt fmt-check lint deny docs clean
+	fmt fmt-check lint deny docs dist clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -114,6 +114,11 @@ deny: ## check licences, bans and sources of all dependencies
 docs: ## build the documentation, every warning an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 
+# `make dist PROFILE=dev` tries it out in minutes; `make dist TARGET=x86_64-unknown-linux-musl` is static, where that target is installed.
+PROFILE ?= release
+dist: ui ## build the archive of a release with man pages, completions, checksums and a bill of materials
+	@packaging/dist $(PROFILE) $(TARGET)
+
 clean: ## remove what was built
-	rm -rf ui/dist/site ui/node_modules ui/test-results
+	rm -rf ui/dist/site ui/node_modules ui/test-results dist
 	$(CARGO) clean

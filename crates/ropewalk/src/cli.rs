@@ -336,7 +336,7 @@ pub(crate) struct Log {
     pub(crate) exchanges: bool,
 
     /// One row per exchange, those that end from now on as well; first the newest 10, or N
-    #[arg(short = 'f', long, conflicts_with_all = ["graph", "grep", "until", "as_of"])]
+    #[arg(short = 'f', long, conflicts_with_all = ["graph", "grep", "until"])]
     pub(crate) follow: bool,
 
     /// Only the newest N
@@ -430,7 +430,7 @@ pub(crate) struct Tree {
     pub(crate) reference: Option<String>,
 
     /// Go on: draw it again on a terminal, add to the output elsewhere, whenever something changed
-    #[arg(long, conflicts_with = "as_of")]
+    #[arg(long)]
     pub(crate) live: bool,
 
     /// Without REF: how many conversations

@@ -52,10 +52,16 @@ fn main() -> ExitCode {
 /// Whoever asked for JSON gets errors as JSON, also about the arguments.
 fn bad_arguments(error: &clap::Error) -> ExitCode {
     let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    if !wants_json || !error.use_stderr() {
-        error.exit();
-    }
     let text = error.render().to_string();
+    if !wants_json || !error.use_stderr() {
+        let escaped = print::text::lines(&text);
+        if escaped == text {
+            error.exit();
+        }
+        // It quotes what was typed, which may have been pasted.
+        print::out::say_lines(&escaped);
+        return ExitCode::from(Kind::Usage as u8);
+    }
     let first = text.lines().next().unwrap_or_default();
     let message = first.strip_prefix("error: ").unwrap_or(first);
     Failure::new(Kind::Usage, message)

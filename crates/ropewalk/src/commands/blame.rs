@@ -14,7 +14,7 @@ use crate::print::time;
 pub(crate) async fn run(context: &Context, arguments: &cli::Blame) -> Result<(), Failure> {
     let store = context.read().await?;
     let view = context.view_to_find(&store).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     let row = match &arguments.reference {
         Some(reference) => Some(view.resolve_exchange(reference).await?),
         None => None,

@@ -19,7 +19,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Diff) -> Result<(), 
     let a = view.resolve_exchange(&arguments.a).await?;
     let b = view.resolve_exchange(&arguments.b).await?;
     let diff = view.diff(&a, &b).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     match context.json {
         true => out.json(&diff)?,
         false => print(&diff, &mut out)?,

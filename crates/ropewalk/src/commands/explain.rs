@@ -4,21 +4,20 @@ use super::explain_cache;
 use crate::cli::Explain;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::print::out::Out;
 use crate::print::text::one_line;
 
 pub(crate) async fn run(context: &Context, arguments: &Explain) -> Result<(), Failure> {
     let store = context.read().await?;
     let view = context.view_to_find(&store).await?;
     let row = view.resolve_exchange(&arguments.reference).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     if arguments.cache {
         explain_cache::run(context, &view, &row, &mut out).await?;
         return out.finish();
     }
     let explanation = view.explain(&row).await?;
     if context.json {
-        out.json(&explanation)?;
+        out.versioned(&explanation)?;
         return out.finish();
     }
     let exchange = &explanation.exchange;

@@ -12,7 +12,7 @@ use ropewalk_store::facts::{Position, Status};
 use super::log::Lister;
 use crate::any_store::AnyStore;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::print::out::say;
 
 /// Between two looks at the store.
@@ -29,6 +29,9 @@ const POSITIONS_EACH: i64 = 4;
 
 /// The store, as soon as there is one.
 pub(super) async fn store(context: &Context) -> Result<AnyStore, Failure> {
+    if context.as_of.is_some() {
+        return Err(Failure::new(Kind::Usage, "there is no news of the past").hint("leave --as-of out"));
+    }
     let mut is_told = false;
     loop {
         if let Some(store) = context.read_now().await?

@@ -109,10 +109,10 @@ impl Lister<'_> {
             self.out.strong(&padded(&title, room.min(72))),
             self.out.faint(&age)
         );
-        self.out.line(&first)?;
+        self.out.fitted(&first)?;
         let sums = sums(conversation);
         let second = format!("{}  {}", " ".repeat(ID_DIGITS), self.out.faint(&sums));
-        self.out.line(&second)?;
+        self.out.fitted(&second)?;
         if self.arguments.graph {
             graph::draw(self.view, row, &mut self.out).await?;
             self.out.line("")?;
@@ -183,7 +183,7 @@ impl Lister<'_> {
             self.out.name(&padded(&one_line(&exchange.id), 24)),
             exchange_line(exchange)
         );
-        self.out.line(&line)?;
+        self.out.fitted(&line)?;
         if self.arguments.hashes {
             for (name, hash) in exchange.hashes() {
                 let line = format!("    {} {hash}", padded(name, 22));

@@ -27,7 +27,7 @@ pub(crate) async fn run(context: &Context, arguments: &Match) -> Result<(), Fail
         return Err(Failure::of_command(Kind::NotFound as u8));
     };
     let found = view.find_match(&asked).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     match context.json {
         true => out.json(&found)?,
         false => print(context, &found, &mut out)?,

@@ -7,6 +7,7 @@ use ropewalk_engine::view::utc;
 use ropewalk_store::Store as _;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{Hit, SearchQuery};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::cli::Search;
 use crate::context::Context;
@@ -40,7 +41,7 @@ pub(crate) async fn run(context: &Context, arguments: &Search) -> Result<(), Fai
     }
     let rows = view.rows(hits.iter().map(|hit| hit.exchange).collect()).await?;
     let rows: HashMap<ExchangeNumber, _> = rows.into_iter().map(|row| (row.number, row)).collect();
-    let mut out = Out::new();
+    let mut out = context.out();
     for hit in &hits {
         let Some(row) = rows.get(&hit.exchange) else {
             continue;
@@ -60,19 +61,48 @@ pub(crate) async fn run(context: &Context, arguments: &Search) -> Result<(), Fai
         let when = out.faint(&format!("{} · {}", hit.source.name(), time::local(&utc(row.at))));
         out.line(&format!("{id}  {when}"))?;
         let text = marked(hit, &out);
-        out.line(&format!("    {text}"))?;
+        out.fitted(&format!("{INDENT}{text}"))?;
     }
     out.finish()
 }
 
-/// The snippet with what was found made strong.
+/// In front of a snippet.
+const INDENT: &str = "    ";
+
+/// The snippet with what was found made strong, from so far in front of it that it stays in sight.
 fn marked(hit: &Hit, out: &Out) -> String {
-    let pieces = hit.snippet.split(MATCH_BEGINS).enumerate();
-    let pieces = pieces.map(|(at, piece)| match piece.split_once(MATCH_ENDS) {
-        Some((found, behind)) if at > 0 => format!("{}{}", out.strong(&plain(found)), plain(behind)),
-        _ => plain(piece),
+    let mut pieces: Vec<(bool, String)> = Vec::new();
+    for (at, piece) in hit.snippet.split(MATCH_BEGINS).enumerate() {
+        match piece.split_once(MATCH_ENDS).filter(|_| at > 0) {
+            Some((found, behind)) => pieces.extend([(true, plain(found)), (false, plain(behind))]),
+            None => pieces.push((false, plain(piece))),
+        }
+    }
+    let room = out.width.saturating_sub(INDENT.len());
+    let whole: usize = pieces.iter().map(|(_, text)| text.width()).sum();
+    if let Some((false, before)) = pieces.first_mut()
+        && whole > room
+    {
+        *before = end_of(before, room / 3);
+    }
+    let painted = pieces.iter().map(|(is_found, text)| match is_found {
+        true => out.found(text),
+        false => text.clone(),
     });
-    pieces.collect()
+    painted.collect()
+}
+
+/// At most `width` columns from the end of a line.
+fn end_of(text: &str, width: usize) -> String {
+    let mut used = 0;
+    let kept = text.char_indices().rev().take_while(|(_, c)| {
+        used += c.width().unwrap_or(0);
+        used < width
+    });
+    match kept.last() {
+        Some((0, _)) | None => text.to_owned(),
+        Some((at, _)) => format!("…{}", &text[at..]),
+    }
 }
 
 /// As [`one_line`], with the blanks at both ends, which stand between the pieces.
@@ -86,5 +116,17 @@ fn plain(text: &str) -> String {
     match inside.is_empty() {
         true => blank(before).to_owned(),
         false => format!("{}{inside}{}", blank(before), blank(behind)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_line_is_what_stands_before_a_match() {
+        assert_eq!(end_of("one two three", 6), "…three");
+        assert_eq!(end_of("one", 6), "one");
+        assert_eq!(end_of("漢字漢字", 6), "…漢字");
     }
 }

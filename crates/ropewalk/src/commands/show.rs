@@ -20,12 +20,13 @@ use crate::print::time;
 pub(crate) async fn run(context: &Context, arguments: &Show) -> Result<(), Failure> {
     let store = context.read().await?;
     let view = context.view_to_find(&store).await?;
-    let mut out = Out::new();
     if let Some(half) = arguments.raw {
+        let mut out = Out::new();
         let row = view.resolve_exchange(&arguments.reference).await?;
         raw(&view, &row, half, &mut out).await?;
         return out.finish();
     }
+    let mut out = context.out();
     if arguments.answers {
         let row = view.resolve_exchange(&arguments.reference).await?;
         show_answers::run(context, &view.answers_to(&row).await?, &mut out)?;
@@ -153,7 +154,7 @@ fn facts(exchange: &ExchangeView, out: &mut Out) -> Result<(), Failure> {
 fn print(context: &Context, messages: &[MessageView], out: &mut Out) -> Result<(), Failure> {
     for message in messages {
         if context.json {
-            out.json(message)?;
+            out.versioned(message)?;
             continue;
         }
         let mut title = message.index.map_or_else(String::new, |index| format!("{index} "));

@@ -21,7 +21,7 @@ const LINES_MAX: usize = 40;
 
 pub(super) fn run(context: &Context, answers: &Answers, out: &mut Out) -> Result<(), Failure> {
     if context.json {
-        return answers.answers.iter().try_for_each(|answer| out.json(answer));
+        return answers.answers.iter().try_for_each(|answer| out.versioned(answer));
     }
     if answers.answers.is_empty() {
         return out.line("no complete answer is stored");

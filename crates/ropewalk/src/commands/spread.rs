@@ -24,7 +24,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Spread) -> Result<()
         return Err(Failure::new(Kind::NotFound, "nobody was sent that, and nobody said it")
             .hint("the text must be exact and have whole words; `ropewalk search` finds single ones"));
     }
-    let mut out = Out::new();
+    let mut out = context.out();
     match context.json {
         true => out.json(&spread)?,
         false => print(&spread, arguments.count, &mut out)?,

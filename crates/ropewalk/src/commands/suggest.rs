@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, arguments: &Suggest) -> Result<(), Fa
         ..Settings::default()
     };
     let suggestions = view.suggest(&settings).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     match context.json {
         true => out.json(&suggestions)?,
         false => print(&suggestions, &mut out)?,

@@ -20,7 +20,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Templates) -> Result
         ..Settings::default()
     };
     let templates = view.templates(&settings).await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     match context.json {
         true => out.json(&templates)?,
         false => print(&templates, &mut out)?,

@@ -90,7 +90,7 @@ async fn tree(
 ) -> Result<(), Failure> {
     let agents = view.agents(root, &mut Directory::default()).await?;
     if context.json {
-        return agents.iter().try_for_each(|agent| out.json(agent));
+        return agents.iter().try_for_each(|agent| out.versioned(agent));
     }
     let Some(conversation) = view.find_conversation(root).await? else {
         return Ok(());
@@ -98,7 +98,7 @@ async fn tree(
     let id = out.name(&conversation.conversation_id[..8]);
     let title = out.strong(&one_line(conversation.title.as_deref().unwrap_or("(no words)")));
     let friendly_id = out.faint(conversation.friendly_id.as_deref().unwrap_or_default());
-    out.line(format!("{id}  {title}  {friendly_id}").trim_end())?;
+    out.fitted(format!("{id}  {title}  {friendly_id}").trim_end())?;
     draw(&agents, out)
 }
 
@@ -120,7 +120,7 @@ fn draw(agents: &[AgentView], out: &mut Out) -> Result<(), Failure> {
         } else {
             ("├─ ", "│  ")
         };
-        out.line(&format!("{before}{corner}{}", described(agent, out)))?;
+        out.fitted(&format!("{before}{corner}{}", described(agent, out)))?;
         let inside = children.remove(&Some(agent.first)).unwrap_or_default();
         waiting.extend(with_last(&format!("{before}{below}"), &inside));
     }

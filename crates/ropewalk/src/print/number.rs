@@ -34,3 +34,28 @@ pub(crate) fn counted(count: u64, one: &str, many: &str) -> String {
         count => format!("{} {many}", short(count)),
     }
 }
+
+/// A part of the whole as a bar of at most so many columns, in eighths of one. What is there at all is seen.
+pub(crate) fn bar(part: f64, columns: usize) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    // Nothing of nothing is no number.
+    let part = if part.is_finite() { part.clamp(0.0, 1.0) } else { 0.0 };
+    let eighths = (part * columns as f64 * 8.0).round() as usize;
+    let eighths = if part > 0.0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_part() {
+        assert_eq!(bar(1.0, 4), "████");
+        assert_eq!(bar(0.5, 3), "█▌");
+        assert_eq!(bar(0.001, 4), "▏");
+        assert_eq!(bar(0.0, 4), "");
+        assert_eq!(bar(f64::NAN, 4), "");
+        assert_eq!(bar(7.0, 2), "██");
+    }
+}

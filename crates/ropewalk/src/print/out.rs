@@ -9,6 +9,7 @@ use clap::ColorChoice;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
+use super::text::cut_painted;
 use crate::failure::{Failure, Kind};
 
 /// Columns of output that goes to no terminal, unless COLUMNS says otherwise.
@@ -34,6 +35,8 @@ pub(crate) struct Out {
     to: To,
     is_coloured: bool,
     pub(crate) width: usize,
+    /// Whether lines end at that width: on a terminal, and where COLUMNS says so. A pipe takes them whole.
+    is_narrow: bool,
 }
 
 enum To {
@@ -55,11 +58,12 @@ impl Out {
         };
         let columns = || said("COLUMNS")?.parse().ok();
         let width = terminal_size::terminal_size_of(&stdout).map(|(width, _)| width.0.into());
-        let width = width.or_else(columns).unwrap_or(WIDTH_ELSEWHERE);
+        let width = width.or_else(columns);
         Out {
             to: To::Stdout(BufWriter::new(stdout.lock())),
             is_coloured,
-            width: width.clamp(WIDTH_MIN, WIDTH_MAX),
+            width: width.unwrap_or(WIDTH_ELSEWHERE).clamp(WIDTH_MIN, WIDTH_MAX),
+            is_narrow: width.is_some(),
         }
     }
 
@@ -95,9 +99,28 @@ impl Out {
         self.bytes(b"\n")
     }
 
+    /// A line of which nothing stands below its beginning: what is too long for a terminal is cut off.
+    pub(crate) fn fitted(&mut self, text: &str) -> Result<(), Failure> {
+        match self.is_narrow {
+            true => self.line(&cut_painted(text, self.width)),
+            false => self.line(text),
+        }
+    }
+
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let line = serde_json::to_string(value).map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
         self.line(&line)
+    }
+
+    /// As [`Out::json`], for what does not say itself which version of its form it has.
+    pub(crate) fn versioned(&mut self, value: &impl Serialize) -> Result<(), Failure> {
+        #[derive(Serialize)]
+        struct Versioned<'v, V> {
+            v: u32,
+            #[serde(flatten)]
+            value: &'v V,
+        }
+        self.json(&Versioned { v: 1, value })
     }
 
     fn writer(&mut self) -> Option<&mut dyn Write> {
@@ -201,4 +224,10 @@ fn cannot_write(error: &std::io::Error) -> Failure {
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]
 pub(crate) fn say(text: &str) {
     eprintln!("{}", crate::print::text::one_line(text));
+}
+
+/// Talk of several lines, escaped already.
+#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
+pub(crate) fn say_lines(text: &str) {
+    eprintln!("{}", text.trim_end());
 }

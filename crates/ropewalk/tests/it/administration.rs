@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 
+use ropewalk_testkit::captures::workspace_root;
 use serde_json::Value;
 
 use crate::store::TestStore;
@@ -165,4 +166,41 @@ fn what_is_wrong_in_a_file_is_told_with_its_line() {
     let said = stderr(&output);
     assert!(said.contains("c.toml:3: unknown key `limits.threds`"), "{said}");
     assert!(said.contains("did you mean `limits.threads`?"), "{said}");
+}
+
+/// `docs/cli.md`, from what the program says of itself.
+fn reference() -> String {
+    let own = "Options of every command:";
+    let help = stdout(&ropewalk(&["--help"]));
+    let mut text = format!(
+        "# Commands\n\nWhat `ropewalk VERB --help` says. Made by a test: `UPDATE=1 cargo test -p ropewalk --test it reference` \
+         writes it anew.\n\n```text\n{}\n```\n",
+        help.trim_end()
+    );
+    for verb in verbs() {
+        let help = stdout(&ropewalk(&[&verb, "--help"]));
+        // Said once is enough.
+        let (before, behind) = help.split_once(own).unwrap_or((&help, ""));
+        let examples = behind.find("Examples:").map_or("", |at| &behind[at..]);
+        text.push_str(&format!("\n## {verb}\n\n```text\n{}\n", before.trim_end()));
+        if !examples.is_empty() {
+            text.push_str(&format!("\n{}\n", examples.trim_end()));
+        }
+        text.push_str("```\n");
+    }
+    text
+}
+
+#[test]
+fn the_reference_is_current() {
+    let path = workspace_root().join("docs/cli.md");
+    let now = reference();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &now).unwrap();
+    }
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == now,
+        "docs/cli.md is not what the program says: UPDATE=1 cargo test -p ropewalk --test it reference"
+    );
 }

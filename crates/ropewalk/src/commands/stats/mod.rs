@@ -10,6 +10,7 @@ use std::path::Path;
 use ropewalk_engine::view::{Reused, Sums, View};
 use ropewalk_store::{OwnerId, Store as _, sqlite};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::PAGE;
 use crate::any_store::AnyStore;
@@ -17,9 +18,9 @@ use crate::cli::Stats;
 use crate::config::Place;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::print::number::{bytes, counted, dollars, short};
+use crate::print::number::{bar, bytes, counted, dollars, short};
 use crate::print::out::{Out, say};
-use crate::print::text::{one_line, padded};
+use crate::print::text::{cut, one_line, padded};
 use roll_up::{RollUp, Rolled};
 
 #[derive(Serialize)]
@@ -47,7 +48,7 @@ struct OwnerFigures {
 
 pub(crate) async fn run(context: &Context, arguments: &Stats) -> Result<(), Failure> {
     let store = context.read().await?;
-    let mut out = Out::new();
+    let mut out = context.out();
     if arguments.cache {
         let views = views(context, &store).await?;
         return cache::run(context, arguments, &views, out).await;
@@ -163,21 +164,44 @@ fn print(context: &Context, figures: &OwnerFigures, out: &mut Out) -> Result<(),
             dollars(reuse.saved_usd),
         ))?;
     }
-    for (name, sums) in figures.by.as_ref().unwrap_or(&figures.models) {
-        let sent = sums.input_tokens + sums.cache_read_tokens + sums.cache_write_tokens;
+    rows(figures.by.as_ref().unwrap_or(&figures.models), out)
+}
+
+/// Names are cut behind so many columns.
+const NAME_COLUMNS_MAX: usize = 40;
+
+const BAR_COLUMNS: usize = 12;
+
+/// A row for each, with a bar for its part of what they all cost; where nobody knows what anything cost, of their tokens.
+fn rows(sums: &BTreeMap<String, Sums>, out: &mut Out) -> Result<(), Failure> {
+    let has_cost = sums.values().any(|sums| sums.cost_usd > 0.0);
+    let weight = |sums: &Sums| match has_cost {
+        true => sums.cost_usd,
+        false => (sent(sums) + sums.output_tokens) as f64,
+    };
+    let most = sums.values().map(weight).fold(0.0, f64::max);
+    let shown = |name: &str| cut(name, NAME_COLUMNS_MAX);
+    let widest = sums.keys().map(|name| shown(name).width()).max().unwrap_or(0);
+    for (name, sums) in sums {
         let estimate = if sums.cost_is_estimate { "~" } else { "" };
-        out.line(&format!(
-            "  {}  {}  {} in ({} cached, {} written), {} out  {estimate}{}",
-            padded(&one_line(name), 28),
+        let name = out.name(&padded(&shown(name), widest));
+        let bar = padded(&bar(weight(sums) / most, BAR_COLUMNS), BAR_COLUMNS);
+        out.fitted(&format!(
+            "  {name}  {bar}  {:>7}  {}  {} in ({} cached, {} written), {} out",
+            format!("{estimate}{}", dollars(sums.cost_usd)),
             counted(sums.exchanges, "exchange", "exchanges"),
-            short(sent),
+            short(sent(sums)),
             short(sums.cache_read_tokens),
             short(sums.cache_write_tokens),
             short(sums.output_tokens),
-            dollars(sums.cost_usd),
         ))?;
     }
     Ok(())
+}
+
+/// All that went to models.
+fn sent(sums: &Sums) -> u64 {
+    sums.input_tokens + sums.cache_read_tokens + sums.cache_write_tokens
 }
 
 /// The database with what was not yet written back into it.
