@@ -1,8 +1,10 @@
 //! Where the store is, and one owner's part of it.
 
+use std::fmt;
 use std::future::Future;
 use std::sync::Arc;
 
+use ropewalk_core::cost::{BundledPrices, PriceTable};
 use ropewalk_engine::view::View;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::{Micros, Store};
@@ -25,7 +27,14 @@ pub trait Source: Send + Sync + 'static {
         name: &str,
         at: Micros,
     ) -> impl Future<Output = Result<Arc<Self::Store>, Problem>> + Send;
+
+    /// What tokens cost, for what is estimated.
+    fn prices(&self) -> Arc<Prices> {
+        Arc::new(BundledPrices)
+    }
 }
+
+type Prices = dyn PriceTable + Send + Sync;
 
 /// Linking again what was known at a time keeps all links of an owner in memory, so it is done for one caller after the other.
 static LINKING_AGAIN: Semaphore = Semaphore::const_new(1);
@@ -51,6 +60,7 @@ impl<S: Source> Whose<S> {
         let nothing = Owned {
             name: Arc::clone(&self.name),
             found: None,
+            prices: self.source.prices(),
             _turn: None,
         };
         let Some(store) = self.source.open().await? else {
@@ -75,16 +85,28 @@ impl<S: Source> Whose<S> {
 }
 
 /// What one owner has. Who has nothing gets the same answers as who does not exist.
-#[derive(Debug)]
 pub struct Owned<S> {
     name: Arc<str>,
     found: Option<(Arc<S>, OwnerId)>,
+    prices: Arc<Prices>,
     _turn: Option<SemaphorePermit<'static>>,
+}
+
+impl<S> fmt::Debug for Owned<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Owned")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
 }
 
 impl<S: Store> Owned<S> {
     pub(crate) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(crate) fn prices(&self) -> &Prices {
+        &*self.prices
     }
 
     /// `None` for an owner without any data.

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::Recorders;
 use ropewalk_engine::link::Linker;
 use ropewalk_engine::view::View;
@@ -64,9 +63,9 @@ impl Context {
     }
 
     /// Recorders into a store, by the rules of the configuration.
-    pub(crate) fn recorders<'s>(&self, store: &'s AnyStore) -> Recorders<'s, AnyStore> {
+    pub(crate) fn recorders<'s>(&'s self, store: &'s AnyStore) -> Recorders<'s, AnyStore> {
         let config = &self.config;
-        Recorders::new(store, &BundledPrices, config.linking, config.spawn_tools.clone())
+        Recorders::new(store, &*config.prices, config.linking, config.spawn_tools.clone())
     }
 
     /// The data of the owner that was asked for; where nobody was, of the only one there is, else of the default one.

@@ -1,6 +1,5 @@
 //! Who brought each system block and each tool.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::blame::{Blame, Scope, Timeline};
 use ropewalk_store::Store;
 use serde::Deserialize;
@@ -22,7 +21,7 @@ pub struct TimelineOf {
 pub async fn blame<S: Store>(owned: &Owned<S>, reference: &str) -> Result<Blame, Problem> {
     let view = owned.view_to_find(reference)?;
     let row = view.resolve_exchange(reference).await?;
-    Ok(view.blame(&row, &BundledPrices).await?)
+    Ok(view.blame(&row, owned.prices()).await?)
 }
 
 pub async fn timeline<S: Store>(owned: &Owned<S>, asked: &TimelineOf) -> Result<Timeline, Problem> {
@@ -51,7 +50,7 @@ pub async fn timeline<S: Store>(owned: &Owned<S>, asked: &TimelineOf) -> Result<
         _ => return Err(wants_one()),
     };
     match view {
-        Some(view) => Ok(view.timeline(scope, &BundledPrices).await?),
+        Some(view) => Ok(view.timeline(scope, owned.prices()).await?),
         None => Ok(Timeline::default()),
     }
 }

@@ -1,6 +1,5 @@
 //! What prompt caches gave, and why not more.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::cache::{CacheReport, CacheStats, Period};
 use ropewalk_store::Store;
 use serde::Deserialize;
@@ -22,7 +21,7 @@ pub struct CachePeriod {
 pub async fn explain<S: Store>(owned: &Owned<S>, reference: &str) -> Result<CacheReport, Problem> {
     let view = owned.view_to_find(reference)?;
     let row = view.resolve_exchange(reference).await?;
-    Ok(view.explain_cache(&row, &BundledPrices).await?)
+    Ok(view.explain_cache(&row, owned.prices()).await?)
 }
 
 pub async fn stats<S: Store>(owned: &Owned<S>, asked: &CachePeriod) -> Result<CacheStats, Problem> {
@@ -32,7 +31,7 @@ pub async fn stats<S: Store>(owned: &Owned<S>, asked: &CachePeriod) -> Result<Ca
         exchanges_max: Some(EXCHANGES_MAX),
     };
     match owned.view() {
-        Some(view) => Ok(view.cache_stats(period, &BundledPrices).await?),
+        Some(view) => Ok(view.cache_stats(period, owned.prices()).await?),
         None => Ok(CacheStats::of_nobody(owned.name())),
     }
 }

@@ -1,6 +1,5 @@
 //! What the history shows: differences, who saw a text, what is alike, what recurs, what is sent again, what was quoted.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::hash::PartHash;
 use ropewalk_engine::insight::diff::Diff;
 use ropewalk_engine::insight::merges::Merges;
@@ -138,7 +137,7 @@ pub async fn waste<S: Store>(owned: &Owned<S>, asked: &Limit) -> Result<Waste, P
         given_max: bounded(asked.limit, LINES, LINES_MAX),
     };
     match owned.view() {
-        Some(view) => Ok(view.waste(&BundledPrices, &settings).await?),
+        Some(view) => Ok(view.waste(owned.prices(), &settings).await?),
         None => Ok(Waste {
             v: 1,
             owner: owned.name().to_owned(),

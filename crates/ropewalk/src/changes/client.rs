@@ -49,7 +49,7 @@ pub(crate) enum Changer<'w> {
 }
 
 impl<'w> Changer<'w> {
-    pub(crate) fn new(context: &Context, way: &'w mut Way) -> Self {
+    pub(crate) fn new(context: &'w Context, way: &'w mut Way) -> Self {
         match way {
             Way::Own(store) => Changer::Own(context.recorders(store)),
             Way::Server(server) => Changer::Server(server),

@@ -7,7 +7,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::logged::{LogPreparer, Taken};
 use ropewalk_engine::spawn::SpawnTools;
 use ropewalk_engine::{Preparer, RawExchange, Recorders, Settings};
@@ -24,6 +23,7 @@ use super::{
     Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path, title,
 };
 use crate::any_store::AnyStore;
+use crate::config::Prices;
 use crate::failure::{Failure, Kind};
 
 /// Commands that change something at once; more wait.
@@ -37,12 +37,13 @@ pub(crate) type Opened = watch::Receiver<Option<Arc<AnyStore>>>;
 pub(crate) struct Rules {
     pub(crate) linking: Settings,
     pub(crate) spawn_tools: SpawnTools,
+    pub(crate) prices: Prices,
 }
 
 impl Rules {
     fn preparer(&self) -> Preparer<'_> {
         Preparer {
-            prices: &BundledPrices,
+            prices: &*self.prices,
             spawn_tools: &self.spawn_tools,
         }
     }
@@ -110,7 +111,7 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
     let Ok(Some(store)) = opened else {
         return Ok(());
     };
-    let mut recorders = Recorders::new(&*store, &BundledPrices, rules.linking, rules.spawn_tools.clone());
+    let mut recorders = Recorders::new(&*store, &*rules.prices, rules.linking, rules.spawn_tools.clone());
     let mut logs = Logs::default();
     let mut line = Vec::new();
     loop {

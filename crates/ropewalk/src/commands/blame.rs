@@ -1,6 +1,5 @@
 //! `ropewalk blame`: who brought each system block and each tool, and what it has cost.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::blame::{Blame, BlamedPart, Change, PartKind, Scope, Timeline, What};
 
 use crate::cli;
@@ -20,7 +19,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Blame) -> Result<(),
         None => None,
     };
     if let Some(row) = row.as_ref().filter(|_| !arguments.timeline) {
-        let blame = view.blame(row, &BundledPrices).await?;
+        let blame = view.blame(row, &*context.config.prices).await?;
         match context.json {
             true => out.json(&blame)?,
             false => print_blame(&blame, &mut out)?,
@@ -35,7 +34,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Blame) -> Result<(),
         (.., Some(client)) => Scope::Client(client),
         (None, None, None, None) => return Err(Failure::new(Kind::Usage, "say what is to be looked at")),
     };
-    let timeline = view.timeline(scope, &BundledPrices).await?;
+    let timeline = view.timeline(scope, &*context.config.prices).await?;
     match context.json {
         true => out.json(&timeline)?,
         false => print_timeline(&timeline, &mut out)?,

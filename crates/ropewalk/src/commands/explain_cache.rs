@@ -1,6 +1,5 @@
 //! `ropewalk explain --cache`: what a provider's cache gave for a prompt, and why not more.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::cache::{CacheReport, Cause, Difference, Outcome};
 use ropewalk_engine::view::View;
 use ropewalk_store::store::ExchangeRow;
@@ -18,7 +17,7 @@ pub(super) async fn run(
     row: &ExchangeRow,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let report = view.explain_cache(row, &BundledPrices).await?;
+    let report = view.explain_cache(row, &*context.config.prices).await?;
     if context.json {
         return out.json(&report);
     }

@@ -3,7 +3,7 @@
 //! The store is looked at again and again, beside whoever writes it: that works with a server and without one, here and on
 //! PostgreSQL, and costs one small question while nothing happens.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ropewalk_engine::view::{Directory, View};
 use ropewalk_store::Store as _;
@@ -17,6 +17,9 @@ use crate::print::out::say;
 
 /// Between two looks at the store.
 const PAUSE: Duration = Duration::from_millis(250);
+
+/// Longer than this it takes nobody to make a store.
+const MAKING_MAX: Duration = Duration::from_secs(10);
 
 /// Exchanges that are looked at at once.
 const PAGE: usize = 64;
@@ -33,11 +36,16 @@ pub(super) async fn store(context: &Context) -> Result<AnyStore, Failure> {
         return Err(Failure::new(Kind::Usage, "there is no news of the past").hint("leave --as-of out"));
     }
     let mut is_told = false;
+    let mut failing_since: Option<Instant> = None;
     loop {
-        if let Some(store) = context.read_now().await?
-            && context.owner_in(&store).await?.is_some()
-        {
-            return Ok(store);
+        match open(context).await {
+            Ok(Some(store)) => return Ok(store),
+            Ok(None) => failing_since = None,
+            // Whoever makes the store may not be done.
+            Err(failure) if failing_since.get_or_insert_with(Instant::now).elapsed() > MAKING_MAX => {
+                return Err(failure);
+            }
+            Err(_) => {}
         }
         if !is_told {
             say("nothing recorded yet; waiting");
@@ -45,6 +53,15 @@ pub(super) async fn store(context: &Context) -> Result<AnyStore, Failure> {
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+async fn open(context: &Context) -> Result<Option<AnyStore>, Failure> {
+    let Some(store) = context.read_now().await? else {
+        return Ok(None);
+    };
+    // Looked for here, so that nothing is said about it: whoever follows is told once.
+    let is_there = !store.owners(None).await?.is_empty();
+    Ok(is_there.then_some(store))
 }
 
 /// The newest exchanges, then every one that ends, until somebody has had enough.

@@ -6,22 +6,18 @@ use jiff::Timestamp;
 use renderdag::{Ancestor, GraphRowRenderer, Renderer as _};
 use ropewalk_engine::insight::merges::Merge;
 use ropewalk_engine::link::decision::Linked;
-use ropewalk_engine::view::{Directory, ExchangeView, View};
+use ropewalk_engine::view::{Directory, View};
 use ropewalk_store::Micros;
 use ropewalk_store::derived::{ConversationRow, LinkKind};
 use ropewalk_store::facts::ExchangeNumber;
-use unicode_width::UnicodeWidthStr as _;
 
 use super::PAGE;
-use super::log::exchange_line;
+use super::log::{short_exchange_line, short_name};
 use crate::any_store::AnyStore;
 use crate::failure::Failure;
 use crate::print::out::Out;
 use crate::print::text::one_line;
 use crate::print::time;
-
-/// An id that is longer is one that nobody types.
-const ID_COLUMNS_MAX: usize = 24;
 
 /// Exchanges of one conversation that are drawn, the newest.
 const DRAWN_MAX: usize = 10_000;
@@ -66,7 +62,7 @@ pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: 
                 Ancestor::Anonymous => true,
             });
             let name = out.name(&short_name(&exchange));
-            let mut text = format!("{name}  {}", exchange_line(&exchange));
+            let mut text = format!("{name}  {}", short_exchange_line(&exchange));
             for merge in &quoted {
                 text.push_str(&format!(" · quotes {}", one_line(&merge.from_exchange_id)));
             }
@@ -78,26 +74,6 @@ pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: 
         }
     }
     Ok(())
-}
-
-/// Digits of a node that are shown. They are enough to find it among thousands.
-const NODE_DIGITS: usize = 8;
-
-/// Its id where that is short enough to be typed, else the first digits of the node that it ends with, which name it as well.
-fn short_name(exchange: &ExchangeView) -> String {
-    let id = one_line(&exchange.id);
-    let node = exchange.output_node.as_ref().filter(|_| id.width() > ID_COLUMNS_MAX);
-    match node {
-        // Behind the version of the rules.
-        Some(node) => node
-            .to_string()
-            .chars()
-            .skip_while(|c| *c != ':')
-            .skip(1)
-            .take(NODE_DIGITS)
-            .collect(),
-        None => id,
-    }
 }
 
 /// Turns, retries and compactions; calls beside the conversation are no part of its shape.

@@ -10,6 +10,7 @@ use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Store as _};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::selected::Selected;
 use super::{PAGE, follow, graph};
@@ -177,12 +178,15 @@ impl Lister<'_> {
         if self.context.json {
             return self.out.json(exchange);
         }
-        let line = format!(
-            "{}  {}  {}",
-            self.out.faint(&time::local(&exchange.at)),
-            self.out.name(&padded(&one_line(&exchange.id), 24)),
-            exchange_line(exchange)
-        );
+        let (name, told) = match self.out.is_narrow() {
+            true => (padded(&short_name(exchange), ID_DIGITS), short_exchange_line(exchange)),
+            false => (
+                padded(&one_line(&exchange.id), NAME_COLUMNS_MAX),
+                exchange_line(exchange),
+            ),
+        };
+        let (when, name) = (self.out.faint(&time::local(&exchange.at)), self.out.name(&name));
+        let line = format!("{when}  {name}  {told}");
         self.out.fitted(&line)?;
         if self.arguments.hashes {
             for (name, hash) in exchange.hashes() {
@@ -221,6 +225,20 @@ fn sums(conversation: &ConversationView) -> String {
 /// What an exchange was, on one line.
 pub(super) fn exchange_line(exchange: &ExchangeView) -> String {
     let mut words = vec![exchange.kind.clone()];
+    words.extend(features(exchange));
+    words.extend(exchange.latency_ms.map(|ms| format!("{:.1} s", ms as f64 / 1e3)));
+    words.join(" · ")
+}
+
+/// The same with what goes without saying left out: for lines that have little room.
+pub(super) fn short_exchange_line(exchange: &ExchangeView) -> String {
+    let kind = Some(exchange.kind.clone()).filter(|kind| kind != "turn");
+    let words: Vec<String> = kind.into_iter().chain(features(exchange)).collect();
+    words.join(" · ")
+}
+
+fn features(exchange: &ExchangeView) -> Vec<String> {
+    let mut words = Vec::new();
     if exchange.status != "complete" {
         words.push(exchange.status.to_owned());
     }
@@ -242,6 +260,27 @@ pub(super) fn exchange_line(exchange: &ExchangeView) -> String {
         words.push(format!("{} in, {} out", short(input + cached), short(output)));
     }
     words.extend(exchange.cost_usd.map(dollars));
-    words.extend(exchange.latency_ms.map(|ms| format!("{:.1} s", ms as f64 / 1e3)));
-    words.join(" · ")
+    words
+}
+
+/// An id that is longer is one that nobody types.
+const NAME_COLUMNS_MAX: usize = 24;
+
+/// Its id where that is short enough to be typed, else the first digits of the node that it ends with, which name it as well.
+pub(super) fn short_name(exchange: &ExchangeView) -> String {
+    let id = one_line(&exchange.id);
+    let node = exchange.output_node.as_ref().filter(|_| id.width() > NAME_COLUMNS_MAX);
+    match node {
+        // Behind the version of the rules.
+        Some(node) => {
+            let digits = node.to_string();
+            digits
+                .chars()
+                .skip_while(|c| *c != ':')
+                .skip(1)
+                .take(ID_DIGITS)
+                .collect()
+        }
+        None => id,
+    }
 }

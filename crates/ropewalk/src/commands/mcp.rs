@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ropewalk_core::cost::PriceTable;
 use ropewalk_server::{Problem, Source, mcp};
 use ropewalk_store::{Micros, OwnerId};
 use tokio::sync::OnceCell;
@@ -59,5 +60,9 @@ impl Source for Reading {
     ) -> Result<Arc<AnyStore>, Problem> {
         let linking = self.context.config.linking;
         Ok(Arc::new(store.linked_at(owner, name, at, linking).await?))
+    }
+
+    fn prices(&self) -> Arc<dyn PriceTable + Send + Sync> {
+        self.context.config.prices.clone()
     }
 }

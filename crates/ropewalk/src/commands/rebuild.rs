@@ -1,6 +1,5 @@
 //! `ropewalk rebuild`: everything linked again.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::link::Linker;
 use ropewalk_engine::project::Projector;
 use ropewalk_store::facts::OwnerId;
@@ -29,7 +28,7 @@ async fn tried(
             let projector = Projector {
                 store,
                 owner: id,
-                prices: &BundledPrices,
+                prices: &*context.config.prices,
                 spawn_tools: &context.config.spawn_tools,
             };
             let found = projector.run(true).await?;

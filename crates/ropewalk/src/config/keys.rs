@@ -3,7 +3,7 @@
 use toml::de::DeTable;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-pub(super) const KEYS: [&str; 59] = [
+pub(super) const KEYS: [&str; 61] = [
     "data",
     "store",
     "owner",
@@ -58,6 +58,8 @@ pub(super) const KEYS: [&str; 59] = [
     "otel.metrics_every_s",
     "otel.sampling",
     "otel.content",
+    "prices",
+    "prices.overrides",
     "identity",
     "identity.claims",
     "identity.claim_window_s",

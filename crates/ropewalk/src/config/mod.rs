@@ -10,7 +10,9 @@ mod serving;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use ropewalk_core::cost::{BundledPrices, OverriddenPrices, PriceOverride};
 use ropewalk_engine::Settings;
 use ropewalk_engine::spawn::{SpawnTool, SpawnTools};
 use ropewalk_proxy::forward::{self, Fingerprint, UpstreamSettings};
@@ -26,6 +28,9 @@ pub(crate) use serving::{DEFAULT_LISTEN, Serving};
 
 /// Whose data it is where nobody says.
 pub(crate) const DEFAULT_OWNER: &str = "local";
+
+/// The configuration's prices before those that are built in.
+pub(crate) type Prices = Arc<OverriddenPrices<BundledPrices>>;
 
 const SECOND: i64 = 1_000_000;
 
@@ -49,6 +54,7 @@ pub(crate) struct Config {
     pub(crate) serving: Serving,
     pub(crate) otel: Otel,
     pub(crate) otel_environment: Environment,
+    pub(crate) prices: Prices,
     /// What the command line said.
     global: Global,
 }
@@ -61,9 +67,16 @@ struct Written {
     owner: Option<String>,
     identity: Identity,
     otel: Otel,
+    prices: WrittenPrices,
     /// Read apart: errors in what is flattened would not know their line.
     #[serde(skip)]
     serving: Serving,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WrittenPrices {
+    overrides: Vec<PriceOverride>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -98,6 +111,7 @@ impl Config {
             serving: written.serving,
             otel_environment: Environment::read(&written.otel),
             otel: written.otel,
+            prices: Arc::new(OverriddenPrices::new(written.prices.overrides, BundledPrices)),
             global: global.clone(),
         })
     }
@@ -132,6 +146,7 @@ impl Config {
             serving: Serving::default(),
             otel: Otel::default(),
             otel_environment: Environment::default(),
+            prices: Arc::new(OverriddenPrices::new(Vec::new(), BundledPrices)),
             ..self.clone()
         }
     }

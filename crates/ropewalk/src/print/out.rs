@@ -99,6 +99,11 @@ impl Out {
         self.bytes(b"\n")
     }
 
+    /// Whether lines end somewhere.
+    pub(crate) fn is_narrow(&self) -> bool {
+        self.is_narrow
+    }
+
     /// A line of which nothing stands below its beginning: what is too long for a terminal is cut off.
     pub(crate) fn fitted(&mut self, text: &str) -> Result<(), Failure> {
         match self.is_narrow {

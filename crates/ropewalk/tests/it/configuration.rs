@@ -4,7 +4,7 @@ use std::process::{Command, Output};
 
 use serde_json::Value;
 
-use crate::store::{TestStore, talk};
+use crate::store::{TestStore, jsonl, talk};
 use crate::{ropewalk, stderr, stdout};
 
 fn with_environment(variables: &[(&str, &str)], arguments: &[&str]) -> Output {
@@ -103,4 +103,35 @@ fn reading_where_nothing_was_recorded_makes_nothing() {
     }
     assert_eq!(store.run(&["show", "abcd"]).status.code(), Some(1));
     assert!(!store.data().exists());
+}
+
+#[test]
+fn prices_of_ones_own_come_before_those_that_are_built_in() {
+    let store = TestStore::new();
+    let config = store.file(
+        "prices.toml",
+        "[[prices.overrides]]\nmodel = 'claude-*'\nrates = { input = 1_000_000.0, output = 0.0 }\n",
+    );
+    let file = store.file("traffic.exchanges.jsonl", &jsonl(&talk()[..1]));
+    let file = file.to_str().unwrap();
+    let config = config.to_str().unwrap();
+    store.ok(&["--config", config, "import", file]);
+    assert_eq!(
+        store.json(&["log", "--exchanges"])[0]["cost_usd"],
+        10.0,
+        "a dollar a token"
+    );
+    store.ok(&["rebuild", "--projections"]);
+    let dear = store.json(&["log", "--exchanges"])[0]["cost_usd"].as_f64().unwrap();
+    assert!(
+        (dear - 10.0).abs() < f64::EPSILON,
+        "what was recorded keeps its cost while its version is the newest"
+    );
+    let bad = store.file(
+        "bad.toml",
+        "[[prices.overrides]]\nmodel = 'x'\nrates = { input = -1.0, output = 0.0 }\n",
+    );
+    let refused = store.run(&["--config", bad.to_str().unwrap(), "log"]);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(stderr(&refused).contains("is not a price"), "{}", stderr(&refused));
 }

@@ -175,3 +175,25 @@ fn every_command_in_the_documentation_works() {
     }
     assert!(run > 40, "{run} commands were run");
 }
+
+#[test]
+fn every_piece_of_configuration_in_the_documentation_can_be_read() {
+    let store = TestStore::new();
+    let mut read = 0;
+    for document in documents() {
+        let text = fs::read_to_string(&document).unwrap();
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            let file = store.file("piece.toml", block);
+            let output = crate::ropewalk(&["--config", file.to_str().unwrap(), "--data", "/nowhere", "config"]);
+            assert!(
+                output.status.success(),
+                "{}: {block}\n{}",
+                document.display(),
+                stderr(&output)
+            );
+            read += 1;
+        }
+    }
+    assert!(read > 5, "{read} pieces were read");
+}

@@ -27,6 +27,7 @@ mod logs;
 mod matching;
 mod mcp;
 mod outputs;
+mod packaging;
 mod python;
 mod replay;
 mod serve;

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::logged::{LogPreparer, Logged, Taken};
 use ropewalk_engine::redact::{Redactor, TagKey};
 use ropewalk_engine::spawn::SpawnTools;
@@ -16,6 +15,7 @@ use tokio::sync::mpsc;
 
 use super::files::{self, Job};
 use crate::cli::Import;
+use crate::config::Prices;
 use crate::context::Context;
 use crate::failure::Failure;
 use crate::secret;
@@ -40,6 +40,7 @@ pub(super) struct Shared {
     redactor: Redactor,
     secret: [u8; secret::KEY_BYTES],
     spawn_tools: SpawnTools,
+    prices: Prices,
     /// Whose the logs are.
     owner: String,
     /// Whose the exchanges are, whatever they say.
@@ -62,6 +63,7 @@ impl Shared {
             redactor: context.config.serving.redactor()?,
             secret: secret::key(context.config.data_folder()?)?,
             spawn_tools: context.config.spawn_tools.clone(),
+            prices: context.config.prices.clone(),
             owner,
             chosen_owner: context.config.chosen_owner.clone(),
             prepares,
@@ -132,7 +134,7 @@ impl<'r> Reading<'r> {
             name: name.to_owned(),
             to,
             log: LogPreparer::new(Preparer {
-                prices: &BundledPrices,
+                prices: &*shared.prices,
                 spawn_tools: &shared.spawn_tools,
             }),
             chunk: Chunk {

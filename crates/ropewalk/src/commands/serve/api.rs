@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ropewalk_core::cost::PriceTable;
 use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
 use ropewalk_server::{Access, Api, Problem, Source};
@@ -11,7 +12,7 @@ use serde_json::json;
 use crate::any_store::AnyStore;
 use crate::audit;
 use crate::changes::server::Opened;
-use crate::config::Config;
+use crate::config::{Config, Prices};
 use crate::failure::Failure;
 use crate::secret;
 
@@ -22,6 +23,7 @@ pub(super) type ServedApi = Api<Recorded>;
 pub(super) struct Recorded {
     pub(super) opened: Opened,
     pub(super) linking: Settings,
+    pub(super) prices: Prices,
 }
 
 impl Source for Recorded {
@@ -40,6 +42,10 @@ impl Source for Recorded {
         at: Micros,
     ) -> Result<Arc<AnyStore>, Problem> {
         Ok(Arc::new(store.linked_at(owner, name, at, self.linking).await?))
+    }
+
+    fn prices(&self) -> Arc<dyn PriceTable + Send + Sync> {
+        self.prices.clone()
     }
 }
 

@@ -15,7 +15,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::counters::Counters;
 use ropewalk_proxy::forward::{Forwarding, Interpose, Owners, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
@@ -160,6 +159,7 @@ impl Server {
         let recorded = Recorded {
             opened: store.clone(),
             linking: config.linking,
+            prices: config.prices.clone(),
         };
         let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
         let local_owner = match &settings.owners {
@@ -333,6 +333,7 @@ fn listen_for_changes(config: &Config, store: Opened) -> Result<Option<Changes>,
     let rules = Rules {
         linking: config.linking,
         spawn_tools: config.spawn_tools.clone(),
+        prices: config.prices.clone(),
     };
     let listening = Changes::listen(folder, store, rules).map_err(|error| {
         Failure::new(
@@ -351,7 +352,7 @@ fn start_recording(
     opened: watch::Sender<Option<Arc<AnyStore>>>,
 ) -> Result<Recording, Failure> {
     let setup = Setup {
-        prices: Arc::new(BundledPrices),
+        prices: config.prices.clone(),
         settings: config.linking,
         spawn_tools: config.spawn_tools.clone(),
         rejected_bytes_max: REJECTED_BYTES_MAX,

@@ -1,7 +1,6 @@
 //! `ropewalk stats --cache`: what prompt caches did not give, by cause.
 
 use jiff::Timestamp;
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::cache::{ALARM_SHARE, CacheStats, Period};
 use ropewalk_engine::view::View;
 
@@ -29,7 +28,7 @@ pub(super) async fn run(
     };
     let mut alarming = None;
     for view in views {
-        let stats = view.cache_stats(period, &BundledPrices).await?;
+        let stats = view.cache_stats(period, &*context.config.prices).await?;
         match context.json {
             true => out.json(&stats)?,
             false => print(&stats, arguments.alarm.unwrap_or(ALARM_SHARE), &mut out)?,

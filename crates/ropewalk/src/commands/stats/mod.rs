@@ -180,7 +180,7 @@ fn rows(sums: &BTreeMap<String, Sums>, out: &mut Out) -> Result<(), Failure> {
         false => (sent(sums) + sums.output_tokens) as f64,
     };
     let most = sums.values().map(weight).fold(0.0, f64::max);
-    let shown = |name: &str| cut(name, NAME_COLUMNS_MAX);
+    let shown = |name: &str| cut(&short_id(name), NAME_COLUMNS_MAX);
     let widest = sums.keys().map(|name| shown(name).width()).max().unwrap_or(0);
     for (name, sums) in sums {
         let estimate = if sums.cost_is_estimate { "~" } else { "" };
@@ -197,6 +197,22 @@ fn rows(sums: &BTreeMap<String, Sums>, out: &mut Out) -> Result<(), Failure> {
         ))?;
     }
     Ok(())
+}
+
+/// Digits of a conversation's id that are shown to people.
+const ID_DIGITS: usize = 8;
+
+/// `019dad0c/main` of a conversation's branch; any other name as it is.
+fn short_id(name: &str) -> String {
+    let (id, branch) = name
+        .split_once('/')
+        .map_or((name, None), |(id, branch)| (id, Some(branch)));
+    let is_id = id.len() == 36 && id.bytes().all(|byte| byte == b'-' || byte.is_ascii_hexdigit());
+    match (is_id, branch) {
+        (false, _) => name.to_owned(),
+        (true, None) => id[..ID_DIGITS].to_owned(),
+        (true, Some(branch)) => format!("{}/{branch}", &id[..ID_DIGITS]),
+    }
 }
 
 /// All that went to models.

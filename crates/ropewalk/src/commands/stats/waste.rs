@@ -1,6 +1,5 @@
 //! `ropewalk stats --waste`: what was sent again and again.
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::waste::{Repeated, RepeatingAgent, Settings, Waste};
 use ropewalk_engine::view::View;
 
@@ -12,7 +11,7 @@ use crate::print::out::Out;
 use crate::print::text::{cut, one_line};
 
 pub(super) async fn run(context: &Context, view: &View<'_, AnyStore>, out: &mut Out) -> Result<(), Failure> {
-    let waste = view.waste(&BundledPrices, &Settings::default()).await?;
+    let waste = view.waste(&*context.config.prices, &Settings::default()).await?;
     match context.json {
         true => out.json(&waste),
         false => print(&waste, out),

@@ -55,19 +55,19 @@ fn what_was_quoted_is_an_edge() {
     insta::assert_snapshot!(lines.join("\n"), @r##"
     aedd0d77  How is a rope made?                                                       2026-03-01
               rope_6izd · 4 turns · 2 branches · 40 tokens in, 20 out · $0.0004
-    o    rope-3  turn · main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · quotes rope-2b · 2026-03-01
+    o    rope-3  main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · quotes rope-2b · 2026-03-01
     ├─╮
-    │ o  rope-2b  turn · branch_20260301100200 · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · 2026-03-01
-    o │  rope-2  turn · main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · 2026-03-01
+    │ o  rope-2b  branch_20260301100200 · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 2026-03-01
+    o │  rope-2  main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 2026-03-01
     ├─╯
-    o  rope-1  turn · main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · 2026-03-01
+    o  rope-1  main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 2026-03-01
     dd07ccb7  Why is the search slow? Let somebody look at it.                          2026-03-01
               search_slow_se57 · 3 turns · 2 branches · 2 agents · 30 tokens in, 15 out · $0.0003
-    o    parent-2  turn · main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · quotes child-1 · 2026-03-01
+    o    parent-2  main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · quotes child-1 · 2026-03-01
     ├─╮
-    │ o  child-1  turn · subtask_1 · agent reviewer · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · 2026-03-01
+    │ o  child-1  subtask_1 · agent reviewer · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 2026-03-01
     ├─╯
-    o  parent-1  turn · main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 1.0 s · 2026-03-01
+    o  parent-1  main · claude-sonnet-4-5 · 10 in, 5 out · $0.0001 · 2026-03-01
     "##);
 }
 

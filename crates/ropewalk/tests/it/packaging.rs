@@ -1,0 +1,69 @@
+//! What is shipped beside the program.
+
+use std::process::{Command, Stdio};
+
+use ropewalk_testkit::captures::workspace_root;
+use serde_json::Value;
+
+use crate::stderr;
+
+#[test]
+fn the_bill_of_materials_has_what_is_linked_and_nothing_else() {
+    let root = workspace_root();
+    let cargo = option_env!("CARGO").unwrap_or("cargo");
+    let metadata = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--locked", "--offline"])
+        .current_dir(&root)
+        .stdout(Stdio::piped())
+        .spawn();
+    let Ok(mut metadata) = metadata else {
+        println!("skipped: no cargo");
+        return;
+    };
+    let sbom = Command::new(root.join("packaging/sbom"))
+        .arg(env!("CARGO_PKG_VERSION"))
+        .stdin(metadata.stdout.take().unwrap())
+        .output();
+    assert!(metadata.wait().unwrap().success());
+    let Ok(sbom) = sbom else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(sbom.status.success(), "{}", stderr(&sbom));
+    let bill: Value = serde_json::from_slice(&sbom.stdout).unwrap();
+    assert_eq!(
+        (&bill["bomFormat"], &bill["specVersion"]),
+        (&"CycloneDX".into(), &"1.5".into())
+    );
+    assert_eq!(bill["metadata"]["component"]["version"], env!("CARGO_PKG_VERSION"));
+    let components = bill["components"].as_array().unwrap();
+    let names: Vec<&str> = components
+        .iter()
+        .map(|component| component["name"].as_str().unwrap())
+        .collect();
+    for linked in ["tokio", "rusqlite", "ropewalk-core"] {
+        assert!(names.contains(&linked), "{linked} is missing");
+    }
+    for elsewhere in ["insta", "tempfile", "ropewalk-testkit"] {
+        assert!(!names.contains(&elsewhere), "{elsewhere} is not in the program");
+    }
+    for component in components {
+        assert!(
+            component["purl"].as_str().unwrap().starts_with("pkg:cargo/"),
+            "{component}"
+        );
+        assert!(component["licenses"][0]["expression"].is_string(), "{component}");
+    }
+}
+
+#[test]
+fn what_names_a_version_names_this_one() {
+    let read = |name: &str| std::fs::read_to_string(workspace_root().join(name)).unwrap();
+    let image = format!("image: ropewalk:{}\n", env!("CARGO_PKG_VERSION"));
+    assert!(read("packaging/kubernetes/ropewalk.yaml").contains(&image));
+    let rust = env!("CARGO_PKG_RUST_VERSION");
+    assert!(
+        read("Dockerfile").contains(&format!("FROM rust:{rust}-")),
+        "the Dockerfile builds with Rust {rust}"
+    );
+}
