@@ -1,7 +1,5 @@
 //! `ropewalk completions` and `ropewalk man`: what packages install beside the program.
 
-use std::path::Path;
-
 use clap::{Command, CommandFactory as _};
 use clap_mangen::Man as Page;
 
@@ -34,17 +32,17 @@ pub(crate) fn man(arguments: &Man) -> Result<(), Failure> {
         )
     };
     std::fs::create_dir_all(folder).map_err(cannot)?;
-    let write = |name: &str, command: Command| -> Result<(), Failure> {
-        let path = Path::new(folder).join(format!("{name}.1"));
-        std::fs::write(path, page(name, command)?).map_err(cannot)
-    };
-    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
-        let name = format!("ropewalk-{}", verb.get_name());
-        let usage = format!("ropewalk {}", verb.get_name());
-        // The page is of `ropewalk-log`; what is typed is `ropewalk log`.
-        write(&name, verb.clone().display_name(usage.clone()).bin_name(usage))?;
+    let mut waiting = vec![("ropewalk".to_owned(), command)];
+    while let Some((name, command)) = waiting.pop() {
+        for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+            // The page is of `ropewalk-log`; what is typed is `ropewalk log`.
+            let typed = format!("{} {}", name.replace('-', " "), verb.get_name());
+            let named = verb.clone().display_name(typed.clone()).bin_name(typed);
+            waiting.push((format!("{name}-{}", verb.get_name()), named));
+        }
+        std::fs::write(folder.join(format!("{name}.1")), page(&name, command)?).map_err(cannot)?;
     }
-    write("ropewalk", command)
+    Ok(())
 }
 
 fn page(title: &str, command: Command) -> Result<Vec<u8>, Failure> {

@@ -69,7 +69,9 @@ fn there_is_a_page_for_every_verb() {
         assert!(page.contains(&format!("ropewalk {verb}").replace('-', "\\-")), "{verb}");
         assert!(page.contains("Examples:"), "{verb}");
     }
-    assert!(folder.join("ropewalk.1").exists());
+    for page in ["ropewalk.1", "ropewalk-store-distribute.1"] {
+        assert!(folder.join(page).exists(), "{page}");
+    }
 }
 
 /// Runs `config` in a home of its own.

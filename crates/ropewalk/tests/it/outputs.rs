@@ -168,37 +168,50 @@ fn without_names(arguments: &[&str], value: &mut Value) {
 fn programs_see_versioned_objects_of_known_shapes() {
     let store = TestStore::with(&traffic());
     store.ok(&["title", "talk-1", "Ropes"]);
-    let mut commands = shown();
-    for more in [
+    let request = store.file("request.json", &talk()[1]["request"]["body"].to_string());
+    let traffic = store.folder().join("traffic.exchanges.jsonl");
+    let friendly_id = &store.json(&["log", "--exchanges"])[0]["friendly_id"];
+    let reference = format!("@conversation_{}_message_1", friendly_id.as_str().unwrap());
+    let words = [
+        ("REQUEST", request.to_str().unwrap()),
+        ("TRAFFIC", traffic.to_str().unwrap()),
+        ("REFERENCE", &reference),
+    ];
+    let more = [
         "store status",
+        "store migrate",
         "audit",
-        "doctor",
         "export --format exchanges",
         "config",
-        "store migrate",
         "title talk-1 Ropes",
-        "log",
-    ] {
-        commands.push(more.split(' ').collect());
-    }
+        "match REQUEST",
+        "hash REQUEST --chain",
+        "import TRAFFIC",
+        "resolve REFERENCE",
+        "replay talk-2 --model other --dry-run",
+    ]
+    .map(|line| line.split(' ').collect());
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
     let mut without_version = Vec::new();
-    for arguments in commands {
+    for arguments in shown().into_iter().chain(more) {
         let mut with_json = vec!["--json"];
-        with_json.extend(&arguments);
+        let word = |argument: &&'static str| {
+            words
+                .iter()
+                .find(|(name, _)| name == argument)
+                .map_or(*argument, |word| word.1)
+        };
+        with_json.extend(arguments.iter().map(word));
         let output = run_at(&store, 80, &with_json);
-        assert!(
-            matches!(output.status.code(), Some(0 | 1)),
-            "{arguments:?}: {}",
-            stderr(&output)
-        );
+        assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
         let lines: Vec<Value> = stdout(&output)
             .lines()
             .map(|line| serde_json::from_str(line).unwrap())
             .collect();
         for line in &lines {
             let is_list_of_messages = line.get("messages").is_some() && line.get("total").is_some();
-            if line["v"] != 1 && !is_list_of_messages {
+            let is_a_request = arguments[0] == "replay";
+            if line["v"] != 1 && !is_list_of_messages && !is_a_request {
                 without_version.push(format!("{arguments:?}: {line}"));
             }
         }
@@ -362,8 +375,13 @@ fn nothing_reaches_a_terminal_raw() {
 
 /// Runs the binary on a terminal of 80 columns and gives what came out of it.
 fn on_a_terminal(store: &TestStore, variables: &str, arguments: &str) -> Option<String> {
+    on_a_terminal_until("", store, variables, arguments)
+}
+
+/// The same, until Ctrl-C after something was seen.
+fn on_a_terminal_until(seen: &str, store: &TestStore, variables: &str, arguments: &str) -> Option<String> {
     const SCRIPT: &str = "
-import fcntl, os, pty, struct, sys, termios
+import fcntl, os, pty, signal, struct, sys, termios
 pid, terminal = pty.fork()
 if pid == 0:
     fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
@@ -377,6 +395,8 @@ while True:
     if not piece:
         break
     text += piece
+    if sys.argv[2] and sys.argv[2].encode() in text:
+        os.kill(pid, signal.SIGINT)
 os.waitpid(pid, 0)
 sys.stdout.buffer.write(text)
 ";
@@ -386,7 +406,10 @@ sys.stdout.buffer.write(text)
         "TERM=xterm {variables} exec {binary} --data {} {arguments}",
         data.display()
     );
-    let output = Command::new("python3").args(["-c", SCRIPT, &line]).output().ok()?;
+    let output = Command::new("python3")
+        .args(["-c", SCRIPT, &line, seen])
+        .output()
+        .ok()?;
     assert!(output.status.success(), "{}", stderr(&output));
     Some(stdout(&output).replace("\r\n", "\n"))
 }
@@ -412,4 +435,15 @@ fn a_terminal_has_colours_a_pager_and_lines_that_fit() {
     assert!(json.lines().all(|line| line.starts_with('{')), "{json}");
     let left = on_a_terminal(&store, "PAGER=true", "log --exchanges --hashes").unwrap();
     assert_eq!(left, "", "who closes the pager has had enough");
+}
+
+#[test]
+fn a_live_tree_is_drawn_over_and_ends_with_ctrl_c() {
+    let store = TestStore::with(&traffic());
+    let Some(drawn) = on_a_terminal_until("\u{1b}[J", &store, "", "tree --live") else {
+        println!("skipped: no python3");
+        return;
+    };
+    assert!(drawn.starts_with("\u{1b}[2J\u{1b}[H"), "{drawn:?}");
+    assert!(drawn.contains("rigger"), "{drawn:?}");
 }
