@@ -9,6 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::cli::{Arguments, Configuration, Global};
 use crate::config::effective::{self, DEFAULT_FILE, Setting};
+use crate::config::file_path;
 use crate::failure::{Failure, Kind};
 use crate::print::out::Out;
 use crate::print::text::{cut, one_line, padded};
@@ -24,7 +25,7 @@ pub(crate) fn run(global: &Global, arguments: &Configuration) -> Result<(), Fail
 }
 
 fn init(global: &Global) -> Result<(), Failure> {
-    let path = effective::init_path(global).ok_or_else(|| {
+    let path = file_path(global).ok_or_else(|| {
         Failure::new(
             Kind::Configuration,
             "neither XDG_CONFIG_HOME nor HOME says where settings are kept",

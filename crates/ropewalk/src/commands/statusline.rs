@@ -7,6 +7,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use ropewalk_engine::view::View;
+use ropewalk_store::Store as _;
 use ropewalk_store::derived::LinkKind;
 use serde::Deserialize;
 
@@ -107,13 +108,11 @@ fn read() -> Option<Said> {
 }
 
 async fn store_owners(store: &AnyStore) -> Option<Vec<String>> {
-    use ropewalk_store::Store as _;
     let owners = store.owners(None).await.ok()?;
     Some(owners.into_iter().map(|(_, name)| name).collect())
 }
 
 async fn of_owner(store: &AnyStore, owner: &str, said: &Said) -> Option<Status> {
-    use ropewalk_store::Store as _;
     let view = View::new(store, store.find_owner(owner).await.ok()??, owner);
     let numbers = view.newest_of_session(&said.session_id, EXCHANGES_MAX).await.ok()?;
     let links = view.links(numbers).await.ok()?;

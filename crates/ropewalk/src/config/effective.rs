@@ -4,7 +4,7 @@
 //! the user's file, the environment and the command line. Whoever reads this is not shown passwords and tokens.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use clap::ArgMatches;
 use clap::parser::ValueSource;
@@ -262,11 +262,6 @@ fn without_password(text: &str) -> String {
         None => behind.to_owned(),
     };
     format!("{scheme}://{authority}{behind}")
-}
-
-/// Where `config --init` writes.
-pub(crate) fn init_path(global: &Global) -> Option<PathBuf> {
-    super::file_path(global)
 }
 
 #[cfg(test)]
