@@ -994,3 +994,22 @@ async fn what_the_history_shows_is_the_same_as_on_the_command_line() {
         assert_eq!(seen.status, status, "{body}: {}", seen.text());
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_first_use_of_a_token_is_noted() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    for token in ["anns-token", "anns-token", "not-a-token"] {
+        let mut caller = Caller::new(&server, token).await;
+        caller.get("/api/v1/conversations").await;
+    }
+    let text = std::fs::read_to_string(place.data().join("audit.jsonl")).unwrap();
+    let entries: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(entries.len(), 1, "{text}");
+    assert_eq!(
+        (&entries[0]["verb"], &entries[0]["owner"]),
+        (&"api token".into(), &"ann".into())
+    );
+    assert!(!text.contains("anns-token"), "{text}");
+}
