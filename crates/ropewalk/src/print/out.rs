@@ -37,6 +37,7 @@ pub(crate) struct Out {
     pub(crate) width: usize,
     /// Whether lines end at that width: on a terminal, and where COLUMNS says so. A pipe takes them whole.
     is_narrow: bool,
+    wants_pager: bool,
 }
 
 enum To {
@@ -64,17 +65,14 @@ impl Out {
             is_coloured,
             width: width.unwrap_or(WIDTH_ELSEWHERE).clamp(WIDTH_MIN, WIDTH_MAX),
             is_narrow: width.is_some(),
+            wants_pager: false,
         }
     }
 
-    /// Through the pager of whoever sits at a terminal.
+    /// Through the pager of whoever sits at a terminal, which is started when there is something to show.
     pub(crate) fn paged() -> Self {
         let mut out = Out::new();
-        if std::io::stdout().is_terminal()
-            && let Some(to) = start_pager()
-        {
-            out.to = to;
-        }
+        out.wants_pager = std::io::stdout().is_terminal();
         out
     }
 
@@ -82,6 +80,7 @@ impl Out {
     pub(crate) fn beside(&self) -> Self {
         Out {
             to: To::Memory(Vec::new()),
+            wants_pager: false,
             ..*self
         }
     }
@@ -138,6 +137,11 @@ impl Out {
 
     /// A closed pipe (`| head`, `q` in a pager) is the reader's way to say enough.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
+        if std::mem::take(&mut self.wants_pager)
+            && let Some(pager) = start_pager()
+        {
+            self.to = pager;
+        }
         let written = self.writer().map_or(Ok(()), |writer| writer.write_all(bytes));
         written.map_err(|error| cannot_write(&error))
     }
