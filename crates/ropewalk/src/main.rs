@@ -1,8 +1,8 @@
 //! The command line: arguments in, data on stdout, talk on stderr, an exit code that means something.
 //!
-//! `cli` has the arguments, `audit` who changed what, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
-//! that a server writes, `client` how a server on this machine is asked, `commands` one module per verb, `print` how things look, `secret` the key of
-//! this installation, `failure` what went wrong.
+//! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
+//! that a server writes, `audit` who changed what, `client` how a server on this machine is asked, `commands` one module per verb,
+//! `print` how things look, `secret` the key of this installation, `failure` what went wrong.
 
 mod any_store;
 mod audit;

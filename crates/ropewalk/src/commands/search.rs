@@ -81,6 +81,7 @@ fn marked(hit: &Hit, out: &Out) -> String {
     let room = out.width.saturating_sub(INDENT.len());
     let whole: usize = pieces.iter().map(|(_, text)| text.width()).sum();
     if let Some((false, before)) = pieces.first_mut()
+        && out.is_narrow()
         && whole > room
     {
         *before = end_of(before, room / 3);
