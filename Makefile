@@ -15,7 +15,7 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint ui build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
+.PHONY: help setup setup-lint ui openapi build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
 	bench-reuse bench-import \
 	fmt fmt-check lint deny docs dist clean
 
@@ -45,6 +45,10 @@ $(UI_PACKAGES): ui/package.json ui/package-lock.json
 	@.ci/check-node
 	@cd ui && npm ci --no-audit --no-fund
 	@touch $@
+
+openapi: $(UI_PACKAGES) ## write the API's document and the dashboard's types anew
+	ROPEWALK_WRITE_OPENAPI=1 $(CARGO) test --locked -p ropewalk-server --lib openapi
+	@cd ui && npm run --silent types
 
 build: ui ## build everything
 	$(CARGO) build --workspace --all-targets --locked

@@ -1,175 +1,31 @@
 /** The API as the dashboard uses it: docs/api.md has all of it. */
 
-export interface Tokens {
-  input_tokens: number;
-  output_tokens: number;
-  cache_read_tokens: number;
-  cache_write_tokens: number;
-}
+import type { components } from "./schema";
 
-export interface Conversation {
-  conversation_id: string;
-  friendly_id: string | null;
-  title: string | null;
-  started_at: string;
-  last_at: string;
-  exchanges: number;
-  turns: number;
-  branches: number;
-  agents: number;
-  tokens: Tokens;
-  cost_usd: number;
-}
+type Schemas = components["schemas"];
 
-export interface Agent {
-  id: string;
-  name: string | null;
-  is_main: boolean;
-  conversation_id: string;
-  branch_id: string | null;
-  status: "streaming" | "complete" | "error" | "idle";
-  model: string | null;
-  started_at: string;
-  updated_at: string;
-  exchanges: number;
-  input_tokens: number;
-  output_tokens: number;
-  cost_usd: number;
-  estimated_input_tokens: number | null;
-  max_input_tokens: number | null;
-  context_fill: number | null;
-  parent_id: string | null;
-  link: { method: string; confidence: number };
-  orphan: boolean;
-}
-
-export interface Branch {
-  branch_id: string;
-  branch_key: string;
-  kind: "main" | "edit" | "regeneration" | "compact" | "subtask";
-  from_branch_key: string | null;
-  first_exchange_id: string;
-  started_at: string;
-  agent: Agent | null;
-}
-
-export interface ConversationTree {
-  conversation: Conversation;
-  branches: Branch[];
-  total: number;
-  next_cursor: string | null;
-}
-
-export interface Usage {
-  input_tokens: number | null;
-  output_tokens: number | null;
-  cache_read_tokens: number | null;
-  cache_write_tokens: number | null;
-  reasoning_tokens: number | null;
-}
-
+export type Conversation = Schemas["ConversationView"];
+export type Agent = Schemas["AgentView"];
+export type Branch = Schemas["ShownBranch"];
+export type ConversationTree = Schemas["Tree"];
+export type Usage = Schemas["UsageView"];
 /** A message of the active path, with its names. */
-export interface NamedMessage {
-  uuid: string;
-  index: number | null;
-  short_hash: string | null;
-  reference: string | null;
-  type: "user" | "assistant" | "tool_result" | "system";
+export type NamedMessage = Pick<Schemas["MessageView"], "uuid" | "index" | "short_hash" | "reference" | "type" | "exchange_id"> & {
   branch: { id: string | null };
-  exchange_id: string | null;
-}
-
+};
 /** A message of the whole tree. */
-export interface TreeMessage {
-  uuid: string;
-  parent_uuid: string | null;
-  type: "user" | "assistant" | "tool_use" | "tool_result" | "system";
-  content: string;
-  timestamp: string | null;
-  is_sidechain: boolean;
-  model: string | null;
-  cost_usd: number | null;
-  usage: Usage | null;
-  message_data: { role: string; content: unknown } | null;
-  branch: { index: number; of: number } | null;
-  place: "child" | "root" | "fork" | "orphan" | "cycle";
-  agent_id: string | null;
-  tool_use_id: string | null;
-  /** Of a tool's result. */
-  is_error?: boolean;
-  exchange_id: string | null;
-}
-
-export interface Exchange {
-  id: string;
-  at: string;
-  provider: string;
-  model: string | null;
-  kind: "turn" | "auxiliary" | "retry" | "compaction";
-  status: string;
-  conversation_id: string | null;
-  friendly_id: string | null;
-  branch_id: string | null;
-  branch_key: string | null;
-  branch_kind: Branch["kind"] | null;
-  rewritten: boolean;
-  parent_exchange_id: string | null;
-  agent: { id: string | null; name: string | null };
-  link: { method: string | null; confidence: number | null; reason: string };
-  usage: Usage;
-  cost_usd: number | null;
-  latency_ms: number | null;
-  first_byte_ms: number | null;
-  reuse: "none" | "hit" | "stored";
-  system_hash: string | null;
-  toolset_hash: string | null;
-  [member: string]: unknown;
-}
-
-export interface Explanation {
-  exchange: Exchange;
-  shared_blocks: number;
-  discontinuous: boolean;
-  orphan: boolean;
-  reason: string;
-  rejected: { exchange_id: string; reason: string }[];
-}
-
-export interface Hit {
-  exchange_id: string;
-  conversation_id: string | null;
-  friendly_id: string | null;
-  branch_id: string | null;
-  at: string;
-  model: string | null;
-  said_by: string;
-  snippet: string;
-}
-
+export type TreeMessage = Omit<Schemas["SessionMessage"], Alias | "message_data"> & { message_data: { role: string; content: unknown } | null };
+/** Other names of the same, for clients of old. */
+type Alias = "_id" | "message_uuid" | "isSidechain" | "created_at" | "session_id" | "session_id_alias" | "parent_uuid_alias";
+export type Exchange = Schemas["ExchangeView"];
+export type Explanation = Schemas["Explanation"];
+export type Hit = Schemas["FoundText"];
 /** A conversation that begins as was typed, or a message of one whose name is whole. */
-export interface Suggestion {
-  kind: "conversation" | "message";
-  friendly_id: string;
-  short_hash: string | null;
-  index: number | null;
-  text: string | null;
-}
+export type Suggestion = Schemas["ReferenceSuggestion"];
+export type Sums = Schemas["Sums"];
+export type Stats = Schemas["Stats"];
 
-export interface Sums extends Tokens {
-  exchanges: number;
-  cost_usd: number;
-  cost_is_estimate: boolean;
-  reuse: { hits: number; saved_usd: number };
-}
-
-export interface Stats {
-  total: Sums;
-  models: Record<string, Sums>;
-  days: Record<string, Record<string, Sums>>;
-  is_cut_off: boolean;
-  storage: { exchanges: number; bytes_in: number; stored_bytes: number; ratio: number | null };
-}
-
+/** Of `/healthz`, which is no part of the API. */
 export interface Health {
   status: "ok" | "degraded";
   version: string;

@@ -1,10 +1,12 @@
 //! The API: the routes, and what every request has to pass before it reaches one.
 //!
-//! `routes` has what each route takes and asks, `events` the one whose answer does not end. Hosts and origins are checked by whoever
+//! `routes` has what each route takes and asks, `events` the one whose answer does not end, [`openapi`] how all of it is told to
+//! programs. Hosts and origins are checked by whoever
 //! accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and the number of requests at a time
 //! are bounded.
 
 mod events;
+pub mod openapi;
 mod routes;
 
 use std::sync::{Arc, PoisonError, RwLock};

@@ -6,11 +6,12 @@ use ropewalk_engine::matching::UnreadableMessages;
 use ropewalk_engine::view::ViewError;
 use ropewalk_store::StoreError;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 /// Of a name that a caller gave, as much as an error repeats.
 const QUOTED_CHARS_MAX: usize = 200;
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Problem {
     #[serde(skip)]
     pub status: StatusCode,
@@ -20,7 +21,7 @@ pub struct Problem {
 }
 
 /// The shape of every error.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Told<'p> {
     pub(crate) error: &'p Problem,
 }

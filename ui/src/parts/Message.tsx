@@ -82,7 +82,7 @@ function Facts({ step, exchange, onRaw }: { step: Step; exchange: Exchange | und
   return (
     <button type="button" className="facts" title={`${told}. Open the exchange (o)`} onClick={onRaw}>
       {exchange?.reuse === "hit" && <span className="reused">reused</span>}
-      {exchange && !["complete", "streaming"].includes(exchange.status) && <span className="error">{visible(exchange.status)}</span>}
+      {exchange && exchange.status !== "complete" && <span className={exchange.status === "pending" ? "quiet" : "error"}>{exchange.status}</span>}
       <span>{message.model ? visible(modelName(message.model)) : "exchange"}</span>
       {usage && (
         <span>

@@ -64,7 +64,7 @@ const HASHES = [
   "path_hash",
   "request_sha256",
   "response_sha256",
-];
+] as const;
 
 function Link({ id }: { id: string }) {
   const explained = useQuery(queries.exchange(id));

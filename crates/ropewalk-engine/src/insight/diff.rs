@@ -12,6 +12,7 @@ use ropewalk_store::facts::{ExchangeNumber, HashKind};
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::files::{Files, add_files};
 use crate::view::{MessageView, Result, View, ViewError, hash_of, usd};
@@ -25,7 +26,7 @@ const CONTENT_CHARS_MAX: usize = 4_000;
 /// Characters of a tool call's argument that are given.
 const ARGUMENT_CHARS_MAX: usize = 200;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Diff {
     pub v: u32,
     pub common: Common,
@@ -38,17 +39,20 @@ pub struct Diff {
 }
 
 /// What both have.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = DiffCommon)]
 pub struct Common {
     pub messages: usize,
     pub exchanges: usize,
     /// The last node that both have.
+    #[schema(value_type = Option<String>)]
     pub node: Option<NodeHash>,
     /// The message that ends there.
     pub last: Option<DiffMessage>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
+#[schema(as = DiffSide)]
 pub struct Side {
     pub exchange_id: String,
     pub conversation_id: Option<String>,
@@ -63,7 +67,7 @@ pub struct Side {
     pub sums: Sums,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct DiffMessage {
     pub uuid: String,
     /// `user`, `assistant`, `tool_result` or `system`.
@@ -73,10 +77,11 @@ pub struct DiffMessage {
     /// Characters of the content that are not given.
     pub content_left_out: usize,
     pub exchange_id: Option<String>,
+    #[schema(value_type = Option<String>)]
     pub node: Option<NodeHash>,
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ToolCall {
     pub name: String,
     /// The argument that tells most about it.
@@ -86,14 +91,15 @@ pub struct ToolCall {
 }
 
 /// A file on both sides: `read`, `written`, or not named there.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct FileDiff {
     pub path: String,
     pub a: Option<&'static str>,
     pub b: Option<&'static str>,
 }
 
-#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, ToSchema)]
+#[schema(as = DiffSums)]
 pub struct Sums {
     pub exchanges: u64,
     pub input_tokens: u64,

@@ -13,6 +13,7 @@ use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::words::{RUN, runs, words};
 use crate::link::decision::Linked;
@@ -31,7 +32,8 @@ const SHARE_MIN: f64 = 0.5;
 /// Words of one text that are looked at.
 const WORDS_MAX: usize = 20_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = MergeKind)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The answer of an agent that worked for this one.
@@ -41,7 +43,7 @@ pub enum Kind {
 }
 
 /// An answer that was quoted.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Merge {
     pub kind: Kind,
     /// The exchange whose answer it was, and the one that brought it.
@@ -59,7 +61,7 @@ pub struct Merge {
 }
 
 /// The merges of a conversation.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Merges {
     pub v: u32,
     /// In the order of the exchanges that brought them.

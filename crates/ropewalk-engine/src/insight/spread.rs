@@ -17,6 +17,7 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, SearchQuery};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::texts::SEARCH_TEXT_BYTES_MAX;
 use crate::view::{Result, View, utc, uuid_text};
@@ -94,7 +95,7 @@ impl Wanted {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Spread {
     pub v: u32,
     /// Where it was said first, oldest first.
@@ -107,40 +108,43 @@ pub struct Spread {
     pub exchanges: Vec<SeenExchange>,
     pub exchanges_left_out: usize,
     /// The nodes that hold it.
+    #[schema(value_type = Vec<String>)]
     pub nodes: Vec<NodeHash>,
     /// The parts that its bytes lie in, by their SHA-256.
+    #[schema(value_type = Vec<String>)]
     pub parts: Vec<PartHash>,
     /// Whether all that the index has was followed. It has no words of system prompts, tool lists and reminders.
     pub is_complete: bool,
 }
 
 /// An exchange that brought the text.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct FirstSaid {
     pub exchange_id: String,
     pub at: String,
     /// `user`, `assistant`, `tool_use` or `tool_result`.
     pub said_by: &'static str,
     /// `None` for a block that is in no chain.
+    #[schema(value_type = Option<String>)]
     pub node: Option<NodeHash>,
 }
 
 /// How often it was seen, and when.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Seen {
     pub exchanges: u64,
     pub first_at: String,
     pub last_at: String,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct NamedSeen {
     pub name: String,
     #[serde(flatten)]
     pub seen: Seen,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SeenConversation {
     pub conversation_id: String,
     pub friendly_id: Option<String>,
@@ -149,7 +153,7 @@ pub struct SeenConversation {
     pub seen: Seen,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SeenExchange {
     pub exchange_id: String,
     pub at: String,

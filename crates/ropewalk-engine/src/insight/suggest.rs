@@ -15,6 +15,7 @@ use std::collections::{HashMap, VecDeque};
 use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::passages::Passage;
 use crate::view::{Result, View, utc};
@@ -49,7 +50,8 @@ impl Default for Settings {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
+#[schema(as = NearDuplicates)]
 pub struct Suggestions {
     pub v: u32,
     /// Conversations that were looked at, and those that were not.
@@ -63,7 +65,7 @@ pub struct Suggestions {
     pub not_compared: usize,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Pair {
     /// From 0 to 1.
     pub score: f64,
@@ -77,7 +79,7 @@ pub struct Pair {
     pub b: Suggested,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Suggested {
     pub conversation_id: String,
     pub friendly_id: Option<String>,

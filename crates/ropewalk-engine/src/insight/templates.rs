@@ -12,6 +12,7 @@ use ropewalk_core::model::Role;
 use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::words::{combined, mixed, words};
 use crate::view::{Result, View, uuid_text};
@@ -67,7 +68,7 @@ impl Default for Settings {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Templates {
     pub v: u32,
     pub conversations: usize,
@@ -79,7 +80,7 @@ pub struct Templates {
     pub templates_left_out: usize,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Template {
     pub times: usize,
     /// How often it opened a conversation.
@@ -93,7 +94,7 @@ pub struct Template {
     pub examples: Vec<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Variable {
     /// Some of the values; an empty one is nothing.
     pub values: Vec<String>,

@@ -13,6 +13,7 @@ use ropewalk_core::hash::{NodeHash, sha256};
 use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::view::{Directory, Result, View, usd, uuid_text};
 use stretch::{Block, Sent, Stretch};
@@ -48,7 +49,7 @@ impl Default for Settings {
     }
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Waste {
     pub v: u32,
     pub owner: String,
@@ -69,7 +70,7 @@ pub struct Waste {
 }
 
 /// Something that was sent more than once. Figures are estimates: shares of what requests cost.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Repeated {
     /// `user`, `assistant`, `tool_use` or `tool_result`.
     pub kind: &'static str,
@@ -87,7 +88,7 @@ pub struct Repeated {
     pub cost_usd: f64,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RepeatingAgent {
     pub conversation_id: String,
     pub branch_id: Option<String>,

@@ -11,6 +11,7 @@ use ropewalk_store::facts::{HashKind, Status};
 use ropewalk_store::store::{Asked as At, ExchangeRow, PAGE_MAX, Questions};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use super::{ANSWERS_MAX, Asked};
 use crate::detail::Kept;
@@ -22,7 +23,7 @@ use crate::view::{Result, View, hash_of, usd, utc};
 const OPTION_BYTES_MAX: usize = 256;
 
 /// A recorded answer, with how it was asked for.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct StoredAnswer {
     pub exchange_id: String,
     pub at: String,
@@ -37,6 +38,7 @@ pub struct StoredAnswer {
     pub content: String,
     pub blocks: Vec<Value>,
     pub response_hash: Option<String>,
+    #[schema(value_type = Option<String>)]
     pub output_node: Option<NodeHash>,
     pub usage: UsageView,
     pub cost_usd: Option<f64>,
@@ -45,7 +47,7 @@ pub struct StoredAnswer {
     pub reuse: &'static str,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Answers {
     pub answers: Vec<StoredAnswer>,
     /// Complete answers that are not shown.

@@ -22,6 +22,7 @@ use ropewalk_wire::detect::detect;
 use ropewalk_wire::provider::{Route, route};
 use ropewalk_wire::{RequestBody, read_request};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::view::message::text_of;
 use crate::view::{Result, View, utc};
@@ -102,7 +103,8 @@ impl Asked {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = MatchOutcome)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Exactly this was asked, and answered.
@@ -114,7 +116,7 @@ pub enum Outcome {
 }
 
 /// What is known of a list of messages.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Match {
     pub v: u32,
     pub outcome: Outcome,
@@ -122,8 +124,10 @@ pub struct Match {
     pub blocks: usize,
     pub depth: usize,
     /// The deepest known node: the branch point, unless all of it is known.
+    #[schema(value_type = Option<String>)]
     pub node: Option<NodeHash>,
     /// The node of the whole.
+    #[schema(value_type = String)]
     pub input_node: NodeHash,
     pub prompt_hash: String,
     pub path_hash: String,
@@ -140,7 +144,7 @@ pub struct Match {
 }
 
 /// Where messages leave what is known.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Divergence {
     /// Among all messages of the request, from 0.
     pub message: usize,

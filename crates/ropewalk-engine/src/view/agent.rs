@@ -6,12 +6,13 @@ use ropewalk_store::facts::{ExchangeNumber, Status};
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::link::decision::Linked;
 use crate::view::directory::{Conversation, Directory};
 use crate::view::{Result, View, usd, utc, uuid_text};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AgentView {
     pub id: String,
     pub name: Option<String>,
@@ -54,7 +55,7 @@ pub struct AgentView {
     pub parent: Option<ExchangeNumber>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct AgentLink {
     pub method: &'static str,
     pub confidence: f64,

@@ -11,6 +11,7 @@ use ropewalk_store::derived::LinkKind;
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::view::{LINKS_PAGE, Result, View, utc};
 
@@ -18,7 +19,7 @@ use crate::view::{LINKS_PAGE, Result, View, utc};
 const CHARS_PER_TOKEN: usize = 4;
 
 /// What changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Context {
     SystemPrompt,
@@ -28,7 +29,7 @@ pub enum Context {
 }
 
 /// A system prompt or a list of tools that is not that of the turn before.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct ContextChange {
     pub at: String,
     pub exchange_id: String,

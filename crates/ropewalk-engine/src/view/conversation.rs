@@ -3,12 +3,13 @@
 use ropewalk_store::Store;
 use ropewalk_store::derived::{ConversationRow, Conversations};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::link::decision::BranchKind;
 use crate::link::settle::{BranchRecord, ConversationRecord};
 use crate::view::{Cursor, Result, View, usd, utc, uuid_text};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ConversationView {
     pub v: u32,
     pub conversation_id: String,
@@ -27,7 +28,7 @@ pub struct ConversationView {
     pub roots: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, Serialize)]
+#[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct Tokens {
     pub input_tokens: u64,
     pub output_tokens: u64,

@@ -8,6 +8,7 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::{ExchangeNumber, HashKind};
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::detail::Kept;
 use crate::link::decision::Linked;
@@ -16,7 +17,7 @@ use crate::view::directory::Directory;
 use crate::view::reason::reason;
 use crate::view::{Result, View, hash_of, usd, utc, uuid_text};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ExchangeView {
     pub v: u32,
     pub id: String,
@@ -38,7 +39,9 @@ pub struct ExchangeView {
     pub agent: AgentOfExchange,
     pub session: Option<String>,
     pub link: LinkOfExchange,
+    #[schema(value_type = String)]
     pub input_node: NodeHash,
+    #[schema(value_type = Option<String>)]
     pub output_node: Option<NodeHash>,
     pub message_hash: Option<String>,
     pub current_message_hash: Option<String>,
@@ -66,7 +69,7 @@ pub struct ExchangeView {
     pub reused_from: Option<String>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct AgentOfExchange {
     pub id: Option<String>,
     pub name: Option<String>,
@@ -75,7 +78,7 @@ pub struct AgentOfExchange {
     pub conversation_hash: Option<String>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct LinkOfExchange {
     pub method: Option<&'static str>,
     pub confidence: Option<f64>,
@@ -83,7 +86,7 @@ pub struct LinkOfExchange {
 }
 
 /// Tokens as the provider counted them; `None` where it did not say.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct UsageView {
     pub input_tokens: Option<u64>,
     pub output_tokens: Option<u64>,

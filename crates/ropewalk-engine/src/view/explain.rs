@@ -4,11 +4,12 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::view::reason::reason;
 use crate::view::{ExchangeView, Result, View, ViewError};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct Explanation {
     pub exchange: ExchangeView,
     /// How many blocks of its request it shares with what it is linked to.
@@ -23,7 +24,7 @@ pub struct Explanation {
     pub rejected: Vec<RejectedCandidate>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct RejectedCandidate {
     pub exchange_id: String,
     pub reason: &'static str,

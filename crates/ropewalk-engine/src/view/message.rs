@@ -18,6 +18,7 @@ use ropewalk_wire::response::decode_response;
 use ropewalk_wire::{RequestBody, read_request};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::detail::Kept;
 use crate::link::decision::{BranchKind, Linked, Method, Place};
@@ -31,7 +32,7 @@ mod ids;
 pub use content::{block_json, text_of};
 pub use ids::MessageIds;
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MessageView {
     pub uuid: String,
     pub conversation_id: Option<String>,
@@ -54,10 +55,11 @@ pub struct MessageView {
     pub usage: Option<UsageView>,
     pub cost_usd: Option<f64>,
     pub exchange_id: Option<String>,
+    #[schema(value_type = Option<String>)]
     pub node: Option<NodeHash>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct BranchOfMessage {
     pub id: Option<String>,
     /// Which of the branches at this place it is, from 1, and how many there are; `None` where nothing branches.

@@ -12,6 +12,7 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names};
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::names::{TITLE_CHARS_MAX, all_messages, beginning, primary};
 use crate::view::message::{MessageView, kind_of, text_of};
@@ -68,7 +69,8 @@ pub enum Resolution {
 }
 
 /// What may be meant by something half typed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ReferenceSuggestion)]
 pub struct Suggestion {
     /// `conversation` or `message`.
     pub kind: &'static str,

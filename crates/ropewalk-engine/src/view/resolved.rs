@@ -4,10 +4,11 @@ use ropewalk_core::reference::Reference;
 use ropewalk_store::Store;
 use ropewalk_store::derived::Conversations;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::view::{Resolution, Result, View, uuid_text};
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct ResolvedView {
     pub v: u32,
     pub reference: String,
@@ -21,7 +22,7 @@ pub struct ResolvedView {
     pub message: Option<QuotedMessage>,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct QuotedMessage {
     pub conversation_id: Option<String>,
     pub friendly_id: String,

@@ -2,11 +2,12 @@
 
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::reuse::Standing;
 use crate::view::usd;
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Sums {
     pub exchanges: u64,
     pub input_tokens: u64,
@@ -25,7 +26,7 @@ pub struct Sums {
 }
 
 /// What was answered from the store: counted among the exchanges, and in no other sum.
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct Reused {
     pub hits: u64,
     /// Calls that reuse was asked for and that a provider answered.

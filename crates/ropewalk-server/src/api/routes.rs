@@ -11,8 +11,9 @@ use http::request::Parts;
 use http::{HeaderMap, Method, Request};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
-use super::{Answer, Json, Shared, events};
+use super::{Answer, Json, Shared, events, openapi};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
@@ -20,7 +21,7 @@ use crate::read::{agents, blame, cache, conversations, exchanges, insight, resol
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 26] = [
+pub const ROUTES: [(Method, &str); 27] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -46,6 +47,7 @@ pub const ROUTES: [(Method, &str); 26] = [
     (Method::GET, "/api/v1/merges"),
     (Method::GET, "/api/v1/stats"),
     (Method::GET, "/api/v1/events"),
+    (Method::GET, "/api/v1/openapi.json"),
     (Method::POST, "/mcp"),
 ];
 
@@ -76,6 +78,7 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/merges" => get(merges::<S>),
         "/api/v1/stats" => get(sum_up::<S>),
         "/api/v1/events" => get(follow::<S>),
+        "/api/v1/openapi.json" => get(|| async { Json(openapi::document().to_owned()) }),
         _ => get(|| async { Problem::no_route() }),
     }
 }
@@ -126,33 +129,39 @@ impl<S: Send + Sync> FromRequest<S> for Whole {
     }
 }
 
-#[derive(Debug, Deserialize)]
-struct Named {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Named {
     #[serde(rename = "ref")]
     reference: String,
     as_of: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Typed {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Typed {
+    /// What was typed so far.
     #[serde(default)]
     q: String,
     limit: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Followed {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Followed {
     after: Option<String>,
     limit: Option<usize>,
 }
 
-#[derive(Debug, Deserialize)]
-struct AsOf {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct AsOf {
     as_of: Option<String>,
 }
 
-#[derive(Debug, Deserialize)]
-struct Branches {
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Branches {
     limit: Option<usize>,
     cursor: Option<String>,
     as_of: Option<String>,

@@ -3,6 +3,7 @@
 use ropewalk_engine::view::{AgentView, Directory};
 use ropewalk_store::Store;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::bounded;
 use crate::problem::Problem;
@@ -11,8 +12,9 @@ use crate::source::Owned;
 const CONVERSATIONS: usize = 20;
 const CONVERSATIONS_MAX: usize = 100;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListAgents {
     /// Only those of the conversation that this names.
     #[serde(rename = "ref")]
@@ -22,7 +24,7 @@ pub struct ListAgents {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ListedAgents {
     pub agents: Vec<AgentView>,
 }

@@ -3,13 +3,15 @@
 use ropewalk_engine::insight::blame::{Blame, Scope, Timeline};
 use ropewalk_store::Store;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use crate::problem::Problem;
 use crate::source::Owned;
 
 /// Exactly one of them.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct TimelineOf {
     #[serde(rename = "ref")]
     reference: Option<String>,

@@ -3,6 +3,7 @@
 use ropewalk_engine::insight::cache::{CacheReport, CacheStats, Period};
 use ropewalk_store::Store;
 use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::time;
 use crate::problem::Problem;
@@ -11,8 +12,9 @@ use crate::source::Owned;
 /// Exchanges of one answer: as many as can be looked at within the time that an answer may take.
 const EXCHANGES_MAX: u64 = 50_000;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct CachePeriod {
     since: Option<String>,
     until: Option<String>,

@@ -6,6 +6,7 @@ use ropewalk_store::derived::{ConversationRow, Conversations};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{bounded, time};
 use crate::bounds;
@@ -15,8 +16,9 @@ use crate::source::Owned;
 const LISTED: usize = 20;
 const LISTED_MAX: usize = 100;
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListConversations {
     /// Only those that went on since then, as in 2026-03-01T10:00:00Z.
     #[serde(default)]
@@ -35,7 +37,7 @@ pub struct ListConversations {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Listed {
     pub conversations: Vec<ConversationView>,
     pub next_cursor: Option<String>,

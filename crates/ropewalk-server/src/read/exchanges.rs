@@ -6,6 +6,7 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, Half};
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{bounded, time};
 use crate::problem::Problem;
@@ -14,8 +15,9 @@ use crate::source::Owned;
 const LISTED: usize = 50;
 const LISTED_MAX: usize = 200;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct ListExchanges {
     /// Only those of the conversation that this names.
     #[serde(rename = "ref")]
@@ -28,7 +30,7 @@ pub struct ListExchanges {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct ListedExchanges {
     pub exchanges: Vec<ExchangeView>,
     pub next_cursor: Option<String>,

@@ -9,6 +9,7 @@ use ropewalk_engine::insight::templates::{self, Templates as Found};
 use ropewalk_engine::insight::waste::{self, Waste};
 use ropewalk_store::Store;
 use serde::Deserialize;
+use utoipa::{IntoParams, ToSchema};
 
 use super::bounded;
 use crate::problem::Problem;
@@ -20,7 +21,8 @@ const LINES_MAX: usize = 200;
 /// Conversations that one question reads: an answer has to come within its time.
 const CONVERSATIONS_MAX: usize = 5_000;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Two {
     pub a: String,
     pub b: String,
@@ -34,7 +36,7 @@ pub async fn diff<S: Store>(owned: &Owned<S>, asked: &Two) -> Result<Diff, Probl
 }
 
 /// A text, or the name of a part that has it.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct WantedText {
     #[serde(default)]
@@ -79,9 +81,11 @@ impl From<UnsearchableText> for Problem {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Suggest {
     pub limit: Option<usize>,
+    /// How much alike, from 0 to 1.
     pub score: Option<f64>,
 }
 
@@ -103,7 +107,8 @@ pub async fn suggestions<S: Store>(owned: &Owned<S>, asked: &Suggest) -> Result<
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Templates {
     pub limit: Option<usize>,
     pub times: Option<usize>,
@@ -126,7 +131,8 @@ pub async fn templates<S: Store>(owned: &Owned<S>, asked: &Templates) -> Result<
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct Limit {
     pub limit: Option<usize>,
 }

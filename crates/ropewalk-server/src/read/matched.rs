@@ -7,6 +7,7 @@ use ropewalk_engine::matching::{Answers, Asked, Match};
 use ropewalk_store::Store;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::{IntoParams, ToSchema};
 
 use super::time;
 use crate::bounds::{SAID_CHARS_MAX, cut};
@@ -25,10 +26,12 @@ pub struct MatchRequest {
 }
 
 /// How something is looked for.
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema, IntoParams)]
+#[into_params(parameter_in = Query)]
 pub struct MatchOptions {
     /// Whose shape the request has; told from the request unless you say.
     #[serde(default)]
+    #[param(inline)]
     pub format: Option<Format>,
     /// Only answers of this model count as found.
     #[serde(default)]
@@ -38,7 +41,7 @@ pub struct MatchOptions {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Format {
     Anthropic,
@@ -59,7 +62,7 @@ impl Format {
 }
 
 /// Answers within bounds.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Bounded<T> {
     #[serde(flatten)]
     pub found: T,

@@ -5,6 +5,7 @@ use ropewalk_core::reference::Reference;
 use ropewalk_engine::view::{ResolvedView, Suggestion};
 use ropewalk_store::Store;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::bounded;
 use crate::bounds;
@@ -31,13 +32,13 @@ pub struct ResolveReferences {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Resolved {
     pub references: Vec<ShownReference>,
 }
 
 /// A reference with as much of its message as an answer may have. What the proxy would add is whole.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownReference {
     #[serde(flatten)]
     pub reference: ResolvedView,
@@ -58,7 +59,7 @@ impl ShownReference {
     }
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
 }

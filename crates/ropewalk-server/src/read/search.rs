@@ -8,6 +8,7 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::{ExchangeNumber, TextSource};
 use ropewalk_store::store::{PAGE_MAX, SearchQuery};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::{bounded, time};
 use crate::problem::Problem;
@@ -22,13 +23,15 @@ const QUERY_CHARS_MAX: usize = 1_000;
 /// How the store marks the words that were found.
 const MARKS: [char; 2] = ['\u{2}', '\u{3}'];
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Search {
     /// Words that must all occur; put a phrase in double quotes. Fewer words find more.
     pub query: String,
     /// Only what one side said.
     #[serde(default)]
+    #[param(inline)]
     pub said_by: Option<SaidBy>,
     /// Only exchanges with this model.
     #[serde(default)]
@@ -47,7 +50,7 @@ pub struct Search {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SaidBy {
     User,
@@ -67,13 +70,13 @@ impl SaidBy {
     }
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Hits {
     pub hits: Vec<FoundText>,
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct FoundText {
     pub exchange_id: String,
     pub conversation_id: Option<String>,

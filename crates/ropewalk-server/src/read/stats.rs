@@ -9,6 +9,7 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::time;
 use crate::problem::Problem;
@@ -17,8 +18,9 @@ use crate::source::Owned;
 /// Exchanges that are added up for one question: seconds of work. Who has more asks for a part of the time.
 const ROWS_MAX: usize = 500_000;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct AskStats {
     /// Only what was asked since then.
     pub since: Option<String>,
@@ -28,7 +30,7 @@ pub struct AskStats {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Stats {
     pub v: u32,
     pub total: Sums,
@@ -41,7 +43,7 @@ pub struct Stats {
     pub storage: Storage,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Storage {
     pub exchanges: u64,
     pub bytes_in: u64,

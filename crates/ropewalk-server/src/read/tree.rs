@@ -7,6 +7,7 @@ use ropewalk_engine::view::{AgentView, ConversationView, Directory, utc};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use super::bounded;
 use super::conversations::shown;
@@ -32,7 +33,7 @@ pub struct ConversationTree {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct Tree {
     pub conversation: ConversationView,
     /// In the order they began.
@@ -42,7 +43,7 @@ pub struct Tree {
     pub next_cursor: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct ShownBranch {
     pub branch_id: String,
     pub branch_key: String,

@@ -4,6 +4,7 @@ use ropewalk_engine::view::session::Amount;
 use ropewalk_engine::view::{MessageView, SessionMessages};
 use ropewalk_store::Store;
 use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use super::bounded;
 use super::messages::named;
@@ -16,8 +17,9 @@ const MESSAGES_MAX: usize = 500;
 /// Of what the messages of a page say; one message always fits.
 const PAGE_BYTES_MAX: usize = 4 << 20;
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
 pub struct Paged {
     pub limit: Option<usize>,
     /// What the page before named as the next.
@@ -25,7 +27,7 @@ pub struct Paged {
     pub as_of: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
 pub struct WholeMessages {
     pub messages: Vec<MessageView>,
     /// Of all pages together.

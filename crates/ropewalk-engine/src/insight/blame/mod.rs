@@ -19,6 +19,7 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::{Key, KeyKind};
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::detail::Kept;
 use crate::insight::cache::{Prices, excerpt};
@@ -33,7 +34,7 @@ use steps::{Contexts, Run, runs};
 const CHANGES_MAX: usize = 1_000;
 
 /// What is in force at one exchange.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Blame {
     pub v: u32,
     pub exchange_id: String,
@@ -46,7 +47,7 @@ pub struct Blame {
     pub is_cut: bool,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct BlamedPart {
     pub kind: PartKind,
     /// A tool's name, a system block's number.
@@ -67,14 +68,15 @@ pub struct BlamedPart {
 }
 
 /// Both texts around the first character that differs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Replaced {
     pub before: String,
     pub after: String,
     pub tokens_estimate: u64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ChangeKind)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     Added,
@@ -82,7 +84,7 @@ pub enum What {
     Removed,
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct Timeline {
     pub v: u32,
     /// Turns that were looked at.
@@ -104,7 +106,8 @@ impl Default for Timeline {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[schema(as = TimelineChange)]
 pub struct Change {
     pub at: String,
     pub exchange_id: String,

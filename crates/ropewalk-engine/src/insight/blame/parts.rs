@@ -2,6 +2,7 @@
 
 use ropewalk_wire::prompt::{Place, Prompt};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::detail::word;
 use crate::insight::cache::proportion;
@@ -9,7 +10,7 @@ use crate::insight::cache::proportion;
 /// Tools and system blocks of one request that are looked at: ten times what any client sends. They are compared each with each.
 const PARTS_MAX: usize = 1_000;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum PartKind {
     System,

@@ -22,6 +22,7 @@ use ropewalk_store::facts::Status;
 use ropewalk_store::store::{ExchangeRow, Half};
 use ropewalk_wire::prompt::{Prompt, tells_of_cache};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::detail::Kept;
 use crate::link::decision::Linked;
@@ -40,7 +41,8 @@ const FAILED_MAX: usize = 64;
 /// A table of prices that may be asked from anywhere.
 pub type Prices<'p> = &'p (dyn PriceTable + Sync);
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = CacheOutcome)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// Everything that could be read was.
@@ -55,7 +57,7 @@ pub enum Outcome {
 }
 
 /// What became of one exchange's prompt.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct CacheReport {
     pub v: u32,
     pub exchange_id: String,

@@ -7,13 +7,15 @@ use ropewalk_store::Store;
 use ropewalk_store::facts::Status;
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Prices;
 use crate::detail::Kept;
 use crate::prepare::service_tier;
 use crate::view::{Result, View, usd};
 
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, ToSchema)]
+#[schema(as = CacheMoney)]
 pub struct Money {
     pub cost_usd: f64,
     pub would_have_cost_usd: f64,

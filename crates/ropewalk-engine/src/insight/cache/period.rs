@@ -10,6 +10,7 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::rules::{left_behind, lost};
 use super::{CacheReport, CauseKind, Outcome, Prices, is_answered, total_input};
@@ -35,7 +36,7 @@ pub struct Period {
     pub exchanges_max: Option<u64>,
 }
 
-#[derive(Debug, Clone, Default, Serialize)]
+#[derive(Debug, Clone, Default, Serialize, ToSchema)]
 pub struct CacheStats {
     pub v: u32,
     pub owner: String,
@@ -64,7 +65,7 @@ pub struct CacheStats {
     lost: NanoUsd,
 }
 
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct CauseSums {
     pub cause: CauseKind,
     pub turns: u64,

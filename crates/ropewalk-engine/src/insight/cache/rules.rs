@@ -11,11 +11,12 @@ use ropewalk_store::Micros;
 use ropewalk_wire::prompt::Prompt;
 use ropewalk_wire::prompt::limits::{STEP_TOKENS, minimum_tokens};
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::compared::{Compared, estimate};
 use super::money::total_input;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum CauseKind {
     /// The prompt was too short to be kept.
@@ -58,14 +59,14 @@ impl CauseKind {
     }
 }
 
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Cause {
     pub kind: CauseKind,
     pub explained: String,
 }
 
 /// The first place where two prompts part.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub struct Difference {
     pub place_before: Option<String>,
     pub place_after: Option<String>,

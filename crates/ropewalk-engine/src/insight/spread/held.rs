@@ -9,6 +9,7 @@ use ropewalk_store::Store;
 use ropewalk_store::store::{self, ExchangeRow};
 use ropewalk_wire::split_response;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::Wanted;
 use crate::texts::strings_of;
@@ -16,7 +17,8 @@ use crate::view::message::answer_message;
 use crate::view::{Result, View};
 
 /// How a provider met a text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SeenHalf)]
 #[serde(rename_all = "snake_case")]
 pub enum Half {
     /// It was sent it.

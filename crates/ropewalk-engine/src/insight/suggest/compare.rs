@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use ropewalk_core::model::Role;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::super::passages::Passage;
 use super::super::words::{RUN, runs, words};
@@ -27,7 +28,8 @@ const COMMON_FROM: f64 = 0.3;
 /// Characters of a passage that are shown.
 const EXCERPT_CHARS: usize = 120;
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = SuggestionKind)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// Most of the shorter one is in the other.

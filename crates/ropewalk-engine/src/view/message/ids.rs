@@ -3,12 +3,13 @@
 use ropewalk_store::Store;
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
+use utoipa::ToSchema;
 
 use super::{MessageView, message_uuid};
 use crate::view::{Result, View};
 
 /// A turn's two messages. What it did not add has no name: a turn of tool results has no message of a user.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, ToSchema)]
 pub struct MessageIds {
     pub user_message_id: Option<String>,
     pub response_message_id: Option<String>,

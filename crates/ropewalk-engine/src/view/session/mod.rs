@@ -25,6 +25,7 @@ use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use ropewalk_store::{Micros, Store};
 use serde::Serialize;
 use serde_json::Value;
+use utoipa::ToSchema;
 
 use crate::link::decision::Linked;
 use crate::view::exchange::UsageView;
@@ -41,7 +42,7 @@ pub const RECORDS_MAX: usize = 1_000_000;
 const SESSION_EXCHANGES_MAX: usize = 64;
 
 /// A message in the shape of seed 004.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SessionMessage {
     #[serde(rename = "_id")]
     pub id: String,
@@ -81,14 +82,15 @@ pub struct SessionMessage {
 }
 
 /// "Branch `index` of `of`".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = BranchOfSession)]
 pub struct Branch {
     pub index: usize,
     pub of: usize,
 }
 
 /// A page of messages.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct SessionMessages {
     pub messages: Vec<SessionMessage>,
     pub total: usize,
