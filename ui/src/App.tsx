@@ -1,5 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
-import { lazy, Suspense, useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { ApiError } from "./api";
 import { useKeys } from "./keys";
 import { useConnection, useLive } from "./live";
@@ -20,11 +20,15 @@ import { Health } from "./views/Health";
 import { Search } from "./views/Search";
 
 const Home = lazy(() => import("./views/Home"));
+const Compare = lazy(() => import("./views/Compare"));
+const Insight = lazy(() => import("./views/Insight"));
 
 const VIEWS = [
   ["/", "Home"],
   ["/conversations", "Conversations"],
   ["/agents", "Agents"],
+  ["/compare", "Compare"],
+  ["/insight", "Insight"],
   ["/search", "Search"],
   ["/health", "Health"],
 ] as const;
@@ -79,6 +83,10 @@ function View({ path }: { path: string }) {
       return id ? <ConversationView key={id} id={decoded(id)} /> : <Conversations />;
     case "agents":
       return <Agents />;
+    case "compare":
+      return <Compare />;
+    case "insight":
+      return <Insight />;
     case "search":
       return <Search />;
     case "health":
@@ -96,12 +104,15 @@ interface BarOf {
 
 function Bar({ path, isInside, onPalette }: BarOf) {
   const [shown, setShown] = useState(theme());
+  const here = useRef<HTMLElement>(null);
+  // On a narrow screen the views scroll; the one that is shown is in sight.
+  useEffect(() => here.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }), [path]);
   return (
     <header className="bar">
       <a className="brand" href="/" onClick={follow}>
         Ropewalk
       </a>
-      <nav aria-label="Views">
+      <nav aria-label="Views" ref={here}>
         {VIEWS.map(([to, name]) => {
           const isHere = to === "/" ? path === "/" : path.startsWith(to);
           return (

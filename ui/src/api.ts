@@ -24,6 +24,16 @@ export type Hit = Schemas["FoundText"];
 export type Suggestion = Schemas["ReferenceSuggestion"];
 export type Sums = Schemas["Sums"];
 export type Stats = Schemas["Stats"];
+export type ContextChange = Schemas["ShownChange"];
+export type Diff = Schemas["Diff"];
+export type DiffSide = Schemas["DiffSide"];
+export type StoredAnswer = Schemas["StoredAnswer"];
+export type CacheStats = Schemas["CacheStats"];
+export type CacheReport = Schemas["CacheReport"];
+export type Waste = Schemas["Waste"];
+export type NearDuplicates = Schemas["NearDuplicates"];
+export type Templates = Schemas["Templates"];
+export type Timeline = Schemas["Timeline"];
 
 /** Of `/healthz`, which is no part of the API. */
 export interface Health {
@@ -60,26 +70,48 @@ export function address(path: string, asked: Asked = {}): string {
   return text === "" ? path : `${path}?${text}`;
 }
 
-async function ask(url: string, signal?: AbortSignal): Promise<Response> {
+async function ask(url: string, options: RequestInit = {}): Promise<Response> {
   let answer: Response;
   try {
-    answer = await fetch(url, signal ? { signal } : {});
+    answer = await fetch(url, options);
   } catch (error) {
     if (error instanceof DOMException && error.name === "AbortError") throw error;
     throw new ApiError(0, "unreachable", "the server does not answer", "is `ropewalk serve` still running?");
   }
-  if (answer.ok) return answer;
+  if (answer.ok || answer.status === 304) return answer;
   const told = (await answer.json().catch(() => null)) as { error?: { kind?: string; message?: string; hint?: string } } | null;
   const error = told?.error;
   throw new ApiError(answer.status, error?.kind ?? "unknown", error?.message ?? `status ${answer.status}`, error?.hint ?? null);
 }
 
+/** Answers that are kept with their tags, so that what did not change is neither sent nor read again. Nothing of it is on disk. */
+const kept = new Map<string, { tag: string; data: unknown }>();
+const KEPT_MAX = 64;
+
 export async function get<T>(path: string, asked: Asked = {}, signal?: AbortSignal): Promise<T> {
-  return (await (await ask(address(path, asked), signal)).json()) as T;
+  const url = address(path, asked);
+  const known = kept.get(url);
+  const options: RequestInit = { cache: "no-store", ...(signal && { signal }), ...(known && { headers: { "if-none-match": known.tag } }) };
+  const answer = await ask(url, options);
+  if (answer.status === 304 && known) return known.data as T;
+  const data = (await answer.json()) as T;
+  const tag = answer.headers.get("etag");
+  kept.delete(url);
+  if (tag !== null) kept.set(url, { tag, data });
+  for (const oldest of kept.keys()) {
+    if (kept.size <= KEPT_MAX) break;
+    kept.delete(oldest);
+  }
+  return data;
+}
+
+export async function post<T>(path: string, body: unknown): Promise<T> {
+  const headers = { "content-type": "application/json" };
+  return (await (await ask(path, { method: "POST", headers, body: JSON.stringify(body) })).json()) as T;
 }
 
 export async function getBytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
-  return await (await ask(path, signal)).arrayBuffer();
+  return await (await ask(path, signal ? { signal } : {})).arrayBuffer();
 }
 
 const name = encodeURIComponent;
@@ -88,11 +120,21 @@ export const paths = {
   conversations: "/api/v1/conversations",
   conversation: (id: string) => `/api/v1/conversations/${name(id)}`,
   named: (id: string) => `/api/v1/conversations/${name(id)}/messages`,
+  changes: (id: string) => `/api/v1/conversations/${name(id)}/changes`,
+  title: (id: string) => `/api/v1/conversations/${name(id)}/title`,
   messages: (id: string) => `/api/v1/sessions/${name(id)}/messages`,
   exchanges: "/api/v1/exchanges",
   exchange: (id: string) => `/api/v1/exchanges/${name(id)}`,
   half: (id: string, half: "request" | "response" | "sent") => `/api/v1/exchanges/${name(id)}/${half}`,
   agents: "/api/v1/agents",
+  answers: "/api/v1/answers",
+  cache: "/api/v1/cache",
+  cacheStats: "/api/v1/cache/stats",
+  diff: "/api/v1/diff",
+  suggestions: "/api/v1/suggestions",
+  templates: "/api/v1/templates",
+  timeline: "/api/v1/timeline",
+  waste: "/api/v1/waste",
   search: "/api/v1/search",
   references: "/api/v1/references",
   stats: "/api/v1/stats",

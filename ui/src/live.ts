@@ -3,6 +3,7 @@
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { paths } from "./api";
+import { delta } from "./queries";
 
 export type Connection = "connecting" | "live" | "lost";
 
@@ -55,9 +56,14 @@ export function useLive(isAllowed: boolean): void {
         become("lost");
         if (source?.readyState === EventSource.CLOSED) retry = window.setTimeout(open, RETRY_MS);
       };
-      for (const kind of ["exchange.begin", "exchange.end"]) {
+      for (const kind of ["exchange.begin", "exchange.end", "links.changed"]) {
         source.addEventListener(kind, (event: MessageEvent<string>) => refresh(JSON.parse(event.data) as Told));
       }
+      source.addEventListener("health", () => void client.invalidateQueries({ queryKey: ["health"] }));
+      source.addEventListener("exchange.delta", (event: MessageEvent<string>) => {
+        const { id, response_bytes } = JSON.parse(event.data) as { id: string; response_bytes: number };
+        client.setQueryData(delta(id).queryKey, response_bytes);
+      });
     };
     const close = () => {
       window.clearTimeout(retry);
@@ -80,6 +86,9 @@ export function useLive(isAllowed: boolean): void {
   }, [client, isAllowed]);
 }
 
+/** What a new exchange does not change, or what takes too long to be asked for at every one. */
+const LASTING = new Set(["exchange", "bytes", "delta", "diff", "answers", "insight"]);
+
 /** Asks again for lists, and for those conversations that went on. `null` is everything. */
 function gathered(client: QueryClient): (told: Told | null) => void {
   let waiting: Set<string> | null = null;
@@ -93,7 +102,7 @@ function gathered(client: QueryClient): (told: Told | null) => void {
         [waiting, isAll] = [null, false];
         void client.invalidateQueries({
           predicate: ({ queryKey: [kind, id] }) =>
-            everything || (kind === "conversation" ? ids.has(String(id)) : kind !== "exchange" && kind !== "bytes"),
+            everything || (kind === "conversation" ? ids.has(String(id)) : !LASTING.has(String(kind))),
         });
       }, GATHER_MS);
     }

@@ -1,22 +1,31 @@
 /** What views ask for. Keys begin with what live events make stale: see live.ts. */
 
-import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { infiniteQueryOptions, queryOptions, skipToken } from "@tanstack/react-query";
 import {
   all,
   get,
   getBytes,
   paths,
   type Agent,
+  type CacheReport,
+  type CacheStats,
+  type ContextChange,
   type Conversation,
   type ConversationTree,
+  type Diff,
   type Exchange,
   type Explanation,
   type Health,
   type Hit,
   type NamedMessage,
+  type NearDuplicates,
   type Stats,
+  type StoredAnswer,
   type Suggestion,
+  type Templates,
+  type Timeline,
   type TreeMessage,
+  type Waste,
 } from "./api";
 
 const PAGE = 500;
@@ -24,7 +33,16 @@ const PAGE = 500;
 const EXCHANGE_PAGES_MAX = 25;
 const NAME_PAGES_MAX = 200;
 
-export const conversations = (asked: { since: string | null; until: string | null }) =>
+export interface ListedBy {
+  since: string | null;
+  until: string | null;
+  model?: string;
+  agent?: string;
+  project?: string;
+  cost?: number;
+}
+
+export const conversations = (asked: ListedBy) =>
   infiniteQueryOptions({
     queryKey: ["conversations", asked],
     queryFn: ({ pageParam, signal }) =>
@@ -84,6 +102,43 @@ export const exchanges = (id: string) =>
       }, EXCHANGE_PAGES_MAX),
   });
 
+/** Changes of the system prompt and the tools; of one exchange, with their texts. */
+export const changes = (id: string, exchange: string | null = null) =>
+  queryOptions({
+    queryKey: ["conversation", id, "changes", exchange],
+    queryFn: ({ signal }) => get<{ changes: ContextChange[] }>(paths.changes(id), { exchange, limit: 500 }, signal),
+  });
+
+export const diff = (a: string, b: string) =>
+  queryOptions({ queryKey: ["diff", a, b], queryFn: ({ signal }) => get<Diff>(paths.diff, { a, b }, signal) });
+
+export const answers = (ref: string) =>
+  queryOptions({
+    queryKey: ["answers", ref],
+    queryFn: ({ signal }) => get<{ answers: StoredAnswer[]; answers_left_out: number }>(paths.answers, { ref }, signal),
+  });
+
+export const cacheStats = (since: string) =>
+  queryOptions({ queryKey: ["insight", "cache", since], queryFn: ({ signal }) => get<CacheStats>(paths.cacheStats, { since }, signal) });
+
+export const cacheReport = (ref: string) =>
+  queryOptions({ queryKey: ["exchange", ref, "cache"], queryFn: ({ signal }) => get<CacheReport>(paths.cache, { ref }, signal) });
+
+export const waste = queryOptions({ queryKey: ["insight", "waste"], queryFn: ({ signal }) => get<Waste>(paths.waste, { limit: 10 }, signal) });
+
+export const nearDuplicates = queryOptions({
+  queryKey: ["insight", "suggestions"],
+  queryFn: ({ signal }) => get<NearDuplicates>(paths.suggestions, { limit: 10 }, signal),
+});
+
+export const templates = queryOptions({
+  queryKey: ["insight", "templates"],
+  queryFn: ({ signal }) => get<Templates>(paths.templates, { limit: 10 }, signal),
+});
+
+export const timeline = (asked: { ref?: string; project?: string; client?: string }) =>
+  queryOptions({ queryKey: ["insight", "timeline", asked], queryFn: ({ signal }) => get<Timeline>(paths.timeline, asked, signal) });
+
 export const exchange = (id: string) =>
   queryOptions({
     queryKey: ["exchange", id],
@@ -103,6 +158,9 @@ export const bytes = (id: string, half: "request" | "response") =>
     },
     gcTime: 60_000,
   });
+
+/** Bytes of an answer that is coming in: told by events, never asked for. */
+export const delta = (id: string) => queryOptions<number>({ queryKey: ["delta", id], queryFn: skipToken });
 
 export const agents = queryOptions({
   queryKey: ["agents"],

@@ -66,6 +66,8 @@ export function follow(event: MouseEvent<HTMLAnchorElement>): void {
 }
 
 export const to = {
+  compare: (a: string, b: string) => `/compare?${new URLSearchParams({ a, b }).toString()}`,
+  answers: (exchange: string) => `/compare?${new URLSearchParams({ to: exchange }).toString()}`,
   conversation: (id: string, asked: Record<string, string> = {}, hash: string | null = null) => {
     const query = new URLSearchParams(asked).toString();
     const path = `/conversations/${encodeURIComponent(id)}${query === "" ? "" : `?${query}`}`;

@@ -429,7 +429,21 @@ export interface paths {
                      */
                     until?: string;
                     /**
-                     * @description Conversations on a page: 20 unless you say, 100 at most.
+                     * @description Only those with an exchange of a model whose name has this in it.
+                     * @example claude-opus-4-5
+                     */
+                    model?: string;
+                    /** @description Only those in which an agent whose name has this in it worked. */
+                    agent?: string;
+                    /**
+                     * @description Only those of this project.
+                     * @example ropewalk
+                     */
+                    project?: string;
+                    /** @description Only those that cost as much, in dollars. */
+                    cost?: number;
+                    /**
+                     * @description Conversations on a page: 20 unless you say, 100 at most; with a filter there may be fewer although more follow.
                      * @example 50
                      */
                     limit?: number;
@@ -591,6 +605,98 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/conversations/{ref}/changes": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** When its system prompt or its tools became others */
+        get: {
+            parameters: {
+                query?: {
+                    /** @description Only those of this exchange, with their texts. */
+                    exchange?: string;
+                    /**
+                     * @description How many at most.
+                     * @example 50
+                     */
+                    limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
+                };
+                header?: never;
+                path: {
+                    /**
+                     * @description What `ropewalk show` takes: a friendly id, an id, a reference, four or more digits of a hash.
+                     * @example react_optimization_83p6
+                     */
+                    ref: string;
+                };
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ListedChanges"];
+                    };
+                };
+                /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
+                304: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/conversations/{ref}/messages": {
         parameters: {
             query?: never;
@@ -675,6 +781,76 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/conversations/{ref}/title": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Gives it another title; its friendly id stays */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path: {
+                    /**
+                     * @description What `ropewalk show` takes: a friendly id, an id, a reference, four or more digits of a hash.
+                     * @example react_optimization_83p6
+                     */
+                    ref: string;
+                };
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["NewTitle"];
+                };
+            };
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Titled"];
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2696,6 +2872,57 @@ export interface components {
         };
         /** @enum {string} */
         ChangeKind: "added" | "changed" | "removed";
+        /**
+         * @description What changed.
+         * @enum {string}
+         */
+        Context: "system_prompt" | "system_prompt_noise" | "tools";
+        /** @description A system prompt or a list of tools that is not that of the turn before. */
+        ContextChange: {
+            /**
+             * @description When the request was sent.
+             * @example 2026-03-01T10:00:00.000000Z
+             */
+            at: string;
+            /**
+             * @description The exchange.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            exchange_id: string;
+            /**
+             * @description Of what is there now.
+             * @example 9f86d081884c7d65
+             */
+            hash_after: string;
+            /**
+             * @description Of what was there before.
+             * @example 2c26b46b68ffc68f
+             */
+            hash_before: string;
+            /**
+             * @description The exchange that it goes on from.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a000
+             */
+            parent_exchange_id: string;
+            /**
+             * Format: int64
+             * @description About how many tokens it has now.
+             * @example 2212
+             */
+            tokens_after: number;
+            /**
+             * Format: int64
+             * @description About how many tokens it has, before and after.
+             * @example 1900
+             */
+            tokens_before: number;
+            /** @description Tools that are new, and those that are gone. */
+            tools_added?: string[];
+            /** @description Tools that are gone. */
+            tools_removed?: string[];
+            /** @description What happened to it. */
+            what: components["schemas"]["Context"];
+        };
         ConversationView: {
             /**
              * Format: int64
@@ -3294,6 +3521,15 @@ export interface components {
             /** @description How many agents worked in it, or they themselves. */
             agents: components["schemas"]["AgentView"][];
         };
+        ListedChanges: {
+            /** @description In the order of the exchanges. Changes that do not count, such as those of a date, are left out. */
+            changes: components["schemas"]["ShownChange"][];
+            /**
+             * @description The cursor of the next page; `null` on the last.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            next_cursor: string | null;
+        };
         ListedExchanges: {
             /** @description How many exchanges, or they themselves. */
             exchanges: components["schemas"]["ExchangeView"][];
@@ -3514,6 +3750,13 @@ export interface components {
              * @example 1
              */
             v: number;
+        };
+        NewTitle: {
+            /**
+             * @description What the conversation is called.
+             * @example Fix the failing tests
+             */
+            title: string;
         };
         Pair: {
             /** @description The older one. */
@@ -4051,6 +4294,20 @@ export interface components {
              */
             started_at: string;
         };
+        ShownChange: components["schemas"]["ContextChange"] & {
+            /**
+             * @description What is there now.
+             * @example Be brief. Answer in German.
+             */
+            after: string | null;
+            /**
+             * @description The system prompt, or the tools, one a line. Only where one exchange was asked for.
+             * @example Be brief.
+             */
+            before: string | null;
+            /** @description Characters of both that are not given. */
+            chars_left_out: number;
+        };
         /** @description A reference with as much of its message as an answer may have. What the proxy would add is whole. */
         ShownReference: components["schemas"]["ResolvedView"] & {
             /** @description Of `text`. */
@@ -4409,6 +4666,24 @@ export interface components {
             turns: number;
             /** @description What happened to it. */
             what: components["schemas"]["ChangeKind"];
+        };
+        Titled: {
+            /**
+             * @description The conversation's name for people; `null` until it has one.
+             * @example react_optimization_83p6
+             */
+            friendly_id: string;
+            /**
+             * @description What the conversation is called.
+             * @example Fix the failing tests
+             */
+            title: string;
+            /**
+             * Format: int32
+             * @description The version of this shape.
+             * @example 1
+             */
+            v: number;
         };
         Tokens: {
             /**

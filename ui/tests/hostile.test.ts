@@ -94,6 +94,16 @@ test("no payload runs or asks, in any view", async () => {
   }
   await picture(page, "hostile-conversation");
   await visit("/conversations?since=2026-05-01&until=2026-05-02", ".conversation-row");
+  // Titles that people give, which stand in every list.
+  for (const [at, payload] of PAYLOADS.slice(0, 40).entries()) {
+    const one = listed[at];
+    if (one && payload.trim() !== "") await served.post(`/api/v1/conversations/${one.conversation_id}/title`, { title: payload });
+  }
+  await visit(`/conversations/${listed[3]?.conversation_id}`, ".messages .message.assistant");
+  await visit("/conversations?since=2026-05-01&until=2026-05-02", ".conversation-row");
+  await visit("/compare?a=hostile-1&b=hostile-2", ".sides .message");
+  await visit("/compare?to=hostile-1", ".sides header");
+  await visit("/insight?days=90&of=hostile-3", ".insight h2");
   await visit("/agents", ".agents h1");
   await visit("/search?q=canary", ".hits li");
   await picture(page, "hostile-search");

@@ -1,10 +1,15 @@
 /** A long conversation is a short page. */
 
 import { gzipSync } from "node:zlib";
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Exchange, TreeMessage } from "../src/api";
 import { Served } from "./served";
 
+/** In the store; and as the server would answer about far more, which take too long to record for a test. */
 const MESSAGES = 3_000;
+const MANY_MESSAGES = 100_000;
+const MANY_EXCHANGES = 5_000;
 /** Messages near the screen, however many there are. */
 const IN_THE_PAGE_MAX = 80;
 const SCRIPT_BYTES_MAX = 300 * 1024;
@@ -31,13 +36,72 @@ function long(): string {
   });
 }
 
+/** Answers of the server about a conversation that is larger than any, in the shapes of those about a small one. */
+async function pretend(page: Page): Promise<{ answered: () => number }> {
+  const [message] = (await served.api<{ messages: TreeMessage[] }>("/api/v1/sessions/long-1/messages?limit=1")).messages;
+  const [exchange] = (await served.api<{ exchanges: Exchange[] }>("/api/v1/exchanges?ref=long-1&limit=1")).exchanges;
+  if (!message || !exchange) throw new Error("there is nothing to go by");
+  const paged = (url: string, total: number) => {
+    const asked = new URL(url).searchParams;
+    const first = Number(asked.get("cursor") ?? "0");
+    const end = Math.min(total, first + Number(asked.get("limit") ?? "100"));
+    return { all: Array.from({ length: end - first }, (_, at) => first + at), next: end < total ? String(end) : null };
+  };
+  let answered = 0;
+  await page.route("**/api/v1/sessions/**", async (route) => {
+    const { all, next } = paged(route.request().url(), MANY_MESSAGES);
+    const messages = all.map((at) => ({
+      ...message,
+      uuid: `m-${at}`,
+      parent_uuid: at === 0 ? null : `m-${at - 1}`,
+      place: at === 0 ? "root" : "child",
+      type: at % 2 === 0 ? "user" : "assistant",
+      content: `Message number ${at}.`,
+      message_data: null,
+      exchange_id: null,
+    }));
+    if (answered === 0) answered = Date.now();
+    await route.fulfill({ json: { messages, total: MANY_MESSAGES, next } });
+  });
+  await page.route("**/api/v1/conversations/long-1/messages**", (route) => route.fulfill({ json: { messages: [], total: 0, next_cursor: null } }));
+  await page.route("**/api/v1/exchanges?**", async (route) => {
+    const { all, next } = paged(route.request().url(), MANY_EXCHANGES);
+    // Every seventh leaves its parent: a tree of some seven hundred branches.
+    const exchanges = all.map((at) => ({
+      ...exchange,
+      id: `e-${at}`,
+      parent_exchange_id: at === 0 ? null : `e-${at % 7 === 0 ? Math.floor(at / 7) : at - 1}`,
+      branch_key: `b-${Math.floor(at / 7)}`,
+      branch_kind: at < 7 ? "main" : "edit",
+    }));
+    await route.fulfill({ json: { exchanges, next_cursor: next } });
+  });
+  return { answered: () => answered };
+}
+
 beforeAll(async () => {
   served = await Served.start([long()]);
 });
 
 afterAll(async () => await served?.stop());
 
-test("thousands of messages are scrolled and found with few in the page", async () => {
+test("pages of a long conversation are answered", async () => {
+  // Figures, not claims: a loaded machine is no measure.
+  let cursor: string | null = null;
+  const times: number[] = [];
+  for (let read = 0; read < 6; read += 1) {
+    const query = new URLSearchParams({ limit: "100", ...(cursor !== null && { cursor }) });
+    const began = performance.now();
+    const page: { messages: unknown[]; total: number; next: string | null } = await served.api(`/api/v1/sessions/long-1/messages?${query}`);
+    times.push(Math.round(performance.now() - began));
+    expect(page.total).toBe(MESSAGES);
+    expect(page.messages).toHaveLength(100);
+    cursor = page.next;
+  }
+  console.log(`figure: API pages of 100 among ${MESSAGES} messages, the first with the tree made: ${times.join(", ")} ms`);
+});
+
+test("many messages are scrolled and found with few in the page", async () => {
   const { page, complaints } = await served.open("/conversations/long-1");
   const shown = page.locator(".messages li[data-uuid]");
   await page.locator(`.messages li[aria-setsize="${MESSAGES}"]`).first().waitFor();
@@ -55,8 +119,39 @@ test("thousands of messages are scrolled and found with few in the page", async 
   await page.getByText("Message number 1234.").waitFor();
   await most();
   await page.keyboard.press("Escape");
-  await page.reload();
-  await page.getByText("Message number 1234.").waitFor();
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+test("a hundred thousand messages are a short page, and a tree of thousands of exchanges few elements", async () => {
+  const { page, complaints } = await served.open("/health");
+  await page.locator(".health").waitFor();
+  const { answered } = await pretend(page);
+  await page.evaluate(() => {
+    window.history.pushState(null, "", "/conversations/long-1");
+    window.dispatchEvent(new PopStateEvent("popstate"));
+  });
+  await page.locator(".messages .message").first().waitFor();
+  // Figures, not claims: a loaded machine is no measure.
+  console.log(`figure: first messages in sight ${Date.now() - answered()} ms after the API began to answer`);
+  await page.locator(`.messages li[aria-setsize="${MANY_MESSAGES}"]`).first().waitFor();
+  console.log(`figure: all ${MANY_MESSAGES} messages there ${Date.now() - answered()} ms after it`);
+  const shown = page.locator(".messages li[data-uuid]");
+  for (const share of [0.5, 1, 0]) {
+    await page.locator(".messages").evaluate((box, share) => box.scrollTo(0, box.scrollHeight * share), share);
+    await expect.poll(() => shown.count()).toBeGreaterThan(3);
+    expect(await shown.count()).toBeLessThan(IN_THE_PAGE_MAX);
+    console.log(`figure: ${await page.locator("*").count()} elements in the page at ${share}`);
+  }
+  await page.keyboard.press("G");
+  const rows = page.locator(".strands-wide li");
+  for (const share of [0, 0.5, 1]) {
+    await rows.first().waitFor();
+    await page.locator(".strands-wide").evaluate((box, share) => box.scrollTo(0, box.scrollHeight * share), share);
+    await expect.poll(() => rows.count()).toBeGreaterThan(10);
+    expect(await rows.count()).toBeLessThan(IN_THE_PAGE_MAX * 2);
+    console.log(`figure: ${await page.locator(".strands-wide *").count()} elements for a tree of ${MANY_EXCHANGES} exchanges at ${share}`);
+  }
   expect(complaints).toEqual([]);
   await page.context().close();
 });

@@ -91,6 +91,12 @@ export class Served {
     return (await answer.json()) as T;
   }
 
+  async post(path: string, body: unknown): Promise<void> {
+    const headers = { authorization: `Bearer ${this.token}`, "content-type": "application/json" };
+    const answer = await fetch(this.url + path, { method: "POST", headers, body: JSON.stringify(body) });
+    if (!answer.ok) throw new Error(`${path}: ${answer.status} ${await answer.text()}`);
+  }
+
   /** A browser that was let in and went to a view. */
   async open(path: string, look: Look = {}): Promise<Seen> {
     const { width = 1280, height = 800, theme = "light" } = look;

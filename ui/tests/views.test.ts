@@ -7,12 +7,16 @@ import { picture, Served, type Seen } from "./served";
 
 let served: Served;
 let talk: string;
+/** Two exchanges on branches that part. */
+let pair: string[] = [];
 
 beforeAll(async () => {
   served = await Served.start();
   const listed = await served.api<{ conversations: { friendly_id: string; branches: number }[] }>("/api/v1/conversations?limit=10");
   talk = listed.conversations.find((one) => one.branches > 3)?.friendly_id ?? "";
   expect(talk).toMatch(/^leap_days_/);
+  const { exchanges } = await served.api<{ exchanges: { id: string; branch_id: string; branch_kind: string }[] }>(`/api/v1/exchanges?ref=${talk}&limit=200`);
+  pair = ["main", "edit"].map((kind) => exchanges.findLast((one) => one.branch_kind === kind)?.id ?? "");
 });
 
 afterAll(async () => await served?.stop());
@@ -38,6 +42,9 @@ const VIEWS: [string, () => string, string][] = [
   ["conversation", () => `/conversations/${talk}`, ".message"],
   ["graph", () => `/conversations/${talk}?view=graph`, ".strands-wide svg"],
   ["agents", () => "/agents", "tr[data-status]"],
+  ["compare", () => `/compare?a=${pair[0]}&b=${pair[1]}`, ".sides .message"],
+  ["answers", () => `/compare?to=${pair[0]}`, ".sides header"],
+  ["insight", () => `/insight?days=90&of=${talk}`, ".insight .timeline"],
   ["search", () => "/search?q=leap", ".hits li"],
   ["health", () => "/health", ".health table"],
 ];
@@ -251,5 +258,38 @@ test("what does not exist is said to, with a hint", async () => {
   const { page } = await served.open("/conversations/nothing_here_zzzz");
   await page.getByRole("alert").waitFor();
   expect(await page.getByRole("alert").innerText()).toContain("nothing is named");
+  await page.context().close();
+});
+
+test("a conversation gets another title, and keeps its name", async () => {
+  const { page, complaints } = await served.open(`/conversations/${talk}`);
+  const before = await page.locator("h1").innerText();
+  await page.getByRole("button", { name: "Rename" }).click();
+  await page.getByLabel("Title").fill("Dates & <b>leap years</b>");
+  await page.keyboard.press("Enter");
+  await expect.poll(() => page.locator("h1").innerText()).toBe("Dates & <b>leap years</b>");
+  await page.getByText(talk).waitFor();
+  await page.reload();
+  await expect.poll(() => page.locator("h1").innerText()).toBe("Dates & <b>leap years</b>");
+  await page.getByRole("button", { name: "Rename" }).click();
+  await page.getByLabel("Title").fill(before);
+  await page.getByRole("button", { name: "Save" }).click();
+  await expect.poll(() => page.locator("h1").innerText()).toBe(before);
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+test("branches are compared from where they part, and filters of the list are in its address", async () => {
+  const { page, complaints } = await served.open(`/conversations/${talk}`);
+  await page.locator(".message").getByRole("link", { name: "compare" }).first().click();
+  await page.locator(".sides section").nth(1).waitFor();
+  await page.locator(".diff .new, .diff .gone").first().waitFor();
+  expect(await page.locator(".sides .under").first().innerText()).toMatch(/→.*\$/s);
+  await page.goto(`${served.url}/conversations?model=nobody`);
+  await page.getByText("No conversation is like this.").waitFor();
+  await page.getByLabel("model").fill("");
+  await page.locator(".conversation-row").first().waitFor();
+  expect(new URL(page.url()).searchParams.get("model")).toBeNull();
+  expect(complaints).toEqual([]);
   await page.context().close();
 });

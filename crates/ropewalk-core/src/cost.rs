@@ -15,7 +15,7 @@ use jiff::Timestamp;
 
 use crate::model::{Provider, Usage};
 
-pub use bundled::BundledPrices;
+pub use bundled::{BundledPrices, context_window};
 pub use overrides::{OverriddenPrices, PriceError, PriceOverride, Rates, Tier, UsdPerMillion};
 
 const NANOS_PER_USD: u64 = 1_000_000_000;

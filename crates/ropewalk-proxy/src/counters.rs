@@ -4,8 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use uuid::Uuid;
 
 /// Upper ends of the buckets that waits and batches are counted in, in microseconds.
 const WAITS_US: [u64; 12] = [
@@ -109,6 +111,66 @@ pub struct Counters {
     /// Exchanges that began and did not end, as far as they were read from the journal.
     pub open_exchanges: AtomicU64,
     by_label: Mutex<ByLabel>,
+    /// Answers that are coming in.
+    pub under_way: UnderWay,
+}
+
+/// Answers under way that are followed; of more only the end is told.
+const UNDER_WAY_MAX: usize = 1_024;
+
+/// Whose it is, and how many bytes came.
+type Came = (Arc<str>, Arc<AtomicU64>);
+
+/// How far answers have come, by the ids of their exchanges.
+#[derive(Debug, Clone, Default)]
+pub struct UnderWay(Arc<Mutex<BTreeMap<Uuid, Came>>>);
+
+/// An answer that is followed until this is dropped.
+#[derive(Debug)]
+pub(crate) struct Answering {
+    id: Uuid,
+    bytes: Arc<AtomicU64>,
+    all: UnderWay,
+}
+
+impl UnderWay {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Uuid, Came>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn begin(&self, id: Uuid, owner: &Arc<str>) -> Answering {
+        let bytes = Arc::<AtomicU64>::default();
+        let mut all = self.all();
+        if all.len() < UNDER_WAY_MAX {
+            all.insert(id, (Arc::clone(owner), Arc::clone(&bytes)));
+        }
+        Answering {
+            id,
+            bytes,
+            all: self.clone(),
+        }
+    }
+
+    /// Those of one owner, with the bytes that came of each.
+    pub fn of(&self, owner: &str) -> Vec<(Uuid, u64)> {
+        let all = self.all();
+        let answers = all.iter().filter(|(_, (whose, _))| **whose == *owner);
+        answers
+            .map(|(id, (_, bytes))| (*id, bytes.load(Ordering::Relaxed)))
+            .collect()
+    }
+}
+
+impl Answering {
+    pub(crate) fn add(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Answering {
+    fn drop(&mut self) {
+        self.all.all().remove(&self.id);
+    }
 }
 
 /// What is counted by what it is.

@@ -1,13 +1,14 @@
 //! The API: the routes, and what every request has to pass before it reaches one.
 //!
 //! `routes` has what each route takes and asks, `events` the one whose answer does not end, [`openapi`] how all of it is told to
-//! programs. Hosts and origins are checked by whoever
+//! programs, `tag` whether an answer would be the one that the caller has. Hosts and origins are checked by whoever
 //! accepts connections. Here a caller has to be known, a body has to be JSON, and both bodies and the number of requests at a time
 //! are bounded.
 
 mod events;
 pub mod openapi;
 mod routes;
+mod tag;
 
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -20,7 +21,7 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use http::header::{
-    CACHE_CONTROL, CONTENT_TYPE, LOCATION, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+    CACHE_CONTROL, CONTENT_TYPE, ETAG, LOCATION, REFERRER_POLICY, SET_COOKIE, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
 };
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri};
 use percent_encoding::percent_decode_str;
@@ -28,13 +29,15 @@ use serde::Serialize;
 use tokio::sync::{Semaphore, watch};
 use tower::ServiceExt as _;
 
-use crate::access::Access;
+use crate::access::{Access, Caller};
 use crate::bounds::to_json;
 use crate::mcp;
 use crate::problem::{Problem, Told};
-use crate::source::Source;
+use crate::read::whole::Shapes;
+use crate::source::{Source, Whose};
 
 pub use routes::ROUTES;
+use tag::Tags;
 
 /// Of one request. Two requests of a provider's usual size.
 pub(crate) const BODY_BYTES_MAX: usize = 8 << 20;
@@ -62,6 +65,8 @@ struct Shared<S> {
     source: Arc<S>,
     access: RwLock<Arc<Access>>,
     places: Semaphore,
+    shapes: Shapes,
+    tags: Tags,
     /// For streams of events, which take no place of those who ask.
     followers: Arc<Semaphore>,
     closing: watch::Sender<bool>,
@@ -79,6 +84,8 @@ impl<S: Source> Api<S> {
             source,
             access: RwLock::new(Arc::new(access)),
             places: Semaphore::new(REQUESTS_MAX),
+            shapes: Shapes::default(),
+            tags: Tags::default(),
             followers: Arc::new(Semaphore::new(events::FOLLOWERS_MAX)),
             closing: watch::Sender::new(false),
         });
@@ -125,7 +132,7 @@ impl<S: Source> Api<S> {
 }
 
 /// What every request passes.
-async fn pass<S: Source>(State(shared): State<Arc<Shared<S>>>, mut request: Request<Body>, next: Next) -> Response {
+async fn pass<S: Source>(State(shared): State<Arc<Shared<S>>>, request: Request<Body>, next: Next) -> Response {
     let access = shared.access();
     if request.method() == Method::GET
         && let Some(answer) = enter(&access, request.uri())
@@ -141,9 +148,30 @@ async fn pass<S: Source>(State(shared): State<Arc<Shared<S>>>, mut request: Requ
     let Ok(_place) = shared.places.try_acquire() else {
         return finished(Problem::busy().into_response());
     };
-    request.extensions_mut().insert(caller);
-    let answer = tokio::time::timeout(ANSWER_TIME_MAX, next.run(request)).await;
+    let answer = tokio::time::timeout(ANSWER_TIME_MAX, tagged(&shared, caller, request, next)).await;
     finished(answer.unwrap_or_else(|_| Problem::too_slow().into_response()))
+}
+
+/// The answer with its tag, or, to who has it already, that nothing changed: told without asking for it again.
+async fn tagged<S: Source>(shared: &Shared<S>, caller: Caller, mut request: Request<Body>, next: Next) -> Response {
+    let tag = match tag::is_for(&request) {
+        true => {
+            let whose = Whose::new(Arc::clone(&shared.source), Arc::clone(&caller.owner));
+            shared.tags.of(&whose, request.uri()).await
+        }
+        false => None,
+    };
+    if let Some(tag) = &tag
+        && tag::is_known(request.headers(), tag)
+    {
+        return (StatusCode::NOT_MODIFIED, [(ETAG, tag.clone())]).into_response();
+    }
+    request.extensions_mut().insert(caller);
+    let mut answer = next.run(request).await;
+    if let Some(tag) = tag.filter(|_| answer.status() == StatusCode::OK) {
+        answer.headers_mut().insert(ETAG, tag);
+    }
+    answer
 }
 
 fn enter(access: &Access, uri: &Uri) -> Option<Response> {

@@ -5,7 +5,7 @@
 //! told instead, `bounds` how much of anything. [`pages`] is the dashboard, which asks through the API as anybody does.
 //!
 //! Invariants: every question is asked for one owner, and what is another's is answered as what does not exist; nothing here
-//! writes; every answer is bounded and says what was left out; what people and models said is a value in JSON, never anything else.
+//! writes but the title that somebody gives a conversation; every answer is bounded and says what was left out; what people and models said is a value in JSON, never anything else.
 
 pub mod access;
 pub mod api;

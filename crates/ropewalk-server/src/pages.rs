@@ -17,7 +17,7 @@ use rust_embed::RustEmbed;
 struct Built;
 
 /// Views beside the start page have these names; the rest of an address is theirs.
-const VIEWS: [&str; 4] = ["conversations", "agents", "search", "health"];
+const VIEWS: [&str; 6] = ["conversations", "agents", "compare", "insight", "search", "health"];
 
 const PAGE: &str = "index.html";
 

@@ -6,8 +6,10 @@ use std::sync::Arc;
 
 use ropewalk_core::cost::{BundledPrices, PriceTable};
 use ropewalk_engine::view::View;
+use ropewalk_store::derived::LinkState;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::{Micros, Store};
+use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use crate::problem::Problem;
@@ -32,9 +34,17 @@ pub trait Source: Send + Sync + 'static {
     fn prices(&self) -> Arc<Prices> {
         Arc::new(BundledPrices)
     }
+
+    /// How the server is, and what is under way, as an owner may know it. Told to readers of events when it changed.
+    fn standing(&self, _owner: &str) -> Vec<Standing> {
+        Vec::new()
+    }
 }
 
 type Prices = dyn PriceTable + Send + Sync;
+
+/// What the server says of itself: the event's name, what it is about, and the data.
+pub type Standing = (&'static str, String, Value);
 
 /// Linking again what was known at a time keeps all links of an owner in memory, so it is done for one caller after the other.
 static LINKING_AGAIN: Semaphore = Semaphore::const_new(1);
@@ -49,6 +59,10 @@ pub struct Whose<S> {
 impl<S: Source> Whose<S> {
     pub fn new(source: Arc<S>, name: Arc<str>) -> Self {
         Whose { source, name }
+    }
+
+    pub(crate) fn standing(&self) -> Vec<Standing> {
+        self.source.standing(&self.name)
     }
 
     pub async fn now(&self) -> Result<Owned<S::Store>, Problem> {
@@ -113,6 +127,14 @@ impl<S: Store> Owned<S> {
     pub fn view(&self) -> Option<View<'_, S>> {
         let (store, owner) = self.found.as_ref()?;
         Some(View::new(&**store, *owner, &*self.name))
+    }
+
+    /// Changes with everything that is recorded, linked or named. `None` for an owner without any data.
+    pub(crate) async fn state(&self) -> Result<Option<LinkState>, Problem> {
+        match &self.found {
+            Some((store, owner)) => Ok(Some(store.link_state(*owner).await?)),
+            None => Ok(None),
+        }
     }
 
     /// For what is asked for by name.

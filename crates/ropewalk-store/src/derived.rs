@@ -81,7 +81,7 @@ pub struct ConversationRow {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LinkState {
-    /// Grows with every save.
+    /// Grows with every save, and with every change of a title or a log. With the positions below it tells whether anything changed.
     pub version: u64,
     /// Every fact up to here is linked.
     pub linked_to: Position,

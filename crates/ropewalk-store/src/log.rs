@@ -153,6 +153,14 @@ pub struct LogChanges {
     pub files: Vec<ImportedFile>,
 }
 
+impl LogChanges {
+    /// Whether readers see it although no exchange comes with it: another title, or a session that is read again.
+    pub(crate) fn is_seen(&self) -> bool {
+        let mut records = self.records.iter();
+        !self.replaced.is_empty() || records.any(|record| record.kind == RecordKind::Summary)
+    }
+}
+
 /// Which records.
 #[derive(Debug, Clone)]
 pub enum Records {

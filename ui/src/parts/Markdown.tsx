@@ -1,4 +1,5 @@
 import { Fragment, memo, useMemo, type ReactNode } from "react";
+import { highlight } from "../pure/highlight";
 import { parse, type Block, type Inline } from "../pure/markdown";
 import { visible } from "../pure/visible";
 
@@ -30,7 +31,9 @@ function blockOf(block: Block, key: number): ReactNode {
     case "code":
       return (
         <pre key={key} className="code" tabIndex={0} aria-label={`Code ${visible(block.language)}`}>
-          <code>{visible(block.text)}</code>
+          <code>
+            {highlight(block.text, block.language).map((piece, at) => (piece.is === "plain" ? visible(piece.text) : <span key={at} className={`code-${piece.is}`}>{visible(piece.text)}</span>))}
+          </code>
         </pre>
       );
     case "list": {

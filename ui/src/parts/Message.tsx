@@ -1,33 +1,56 @@
 import { memo } from "react";
-import type { Exchange } from "../api";
+import type { ContextChange, Exchange } from "../api";
 import { clock, dollars, duration, exact, modelName, moment, short } from "../pure/format";
 import { partsOf, type Operation, type Step } from "../pure/session";
-import { signOf, toolOf } from "../pure/tools";
+import { toolOf } from "../pure/tools";
 import { visible } from "../pure/visible";
+import { follow } from "../router";
 import { Badge } from "./Badge";
+import { Icon } from "./Icon";
 import { Said } from "./Said";
 
 interface Shown {
   step: Step;
   operations: Operation[];
   exchange: Exchange | undefined;
+  /** The exchange that brought it, or whose answer it is. */
+  broughtBy: string | null;
+  /** What became another with it around the conversation. */
+  changes: ContextChange[];
+  onChange: (change: ContextChange) => void;
+  /** The address that compares it with the branch before it. */
+  compare: string | null;
   onSwitch: (by: 1 | -1) => void;
   onTools: () => void;
   onRaw: () => void;
 }
 
-export const Message = memo(function Message({ step, operations, exchange, onSwitch, onTools, onRaw }: Shown) {
+export const Message = memo(function Message(props: Shown) {
+  const { step, operations, exchange, broughtBy, changes, onChange, compare, onSwitch, onTools, onRaw } = props;
   const { message } = step;
   const isUser = message.type === "user";
   const parts = partsOf(message);
   return (
     <>
       {step.mark && <Mark mark={step.mark} />}
+      {changes.map((change) => (
+        <p key={change.what} className="mark">
+          {toldChange(change)}{" "}
+          <button type="button" className="fold" onClick={() => onChange(change)}>
+            diff
+          </button>
+        </p>
+      ))}
       <article className={`message ${message.type}`}>
         <header>
           <h2>{isUser ? "You" : "Assistant"}</h2>
           <Badge names={step.names} />
           {step.siblings.length > 1 && <Switcher step={step} onSwitch={onSwitch} />}
+          {compare !== null && (
+            <a href={compare} onClick={follow}>
+              compare
+            </a>
+          )}
           <span className="spring" />
           {!isUser && <Facts step={step} exchange={exchange} onRaw={onRaw} />}
           {message.timestamp && (
@@ -37,7 +60,7 @@ export const Message = memo(function Message({ step, operations, exchange, onSwi
           )}
         </header>
         {parts.map((part, at) => (
-          <Said key={at} part={part} id={`${message.uuid}/${at}`} isUser={isUser} />
+          <Said key={at} part={part} id={`${message.uuid}/${at}`} isUser={isUser} exchange={broughtBy} />
         ))}
         {parts.length === 0 && operations.length === 0 && <p className="quiet">(nothing was said)</p>}
         {operations.length > 0 && <ToolLine operations={operations} onTools={onTools} />}
@@ -45,6 +68,15 @@ export const Message = memo(function Message({ step, operations, exchange, onSwi
     </>
   );
 });
+
+/** `system prompt changed: +312 tokens`, `tools changed: +Bash −Write`. */
+function toldChange(change: ContextChange): string {
+  const more = change.tokens_after - change.tokens_before;
+  const tokens = `${more >= 0 ? "+" : "−"}${short(Math.abs(more))} tokens`;
+  if (change.what !== "tools") return `system prompt changed: ${tokens}`;
+  const names = [...(change.tools_added ?? []).map((name) => `+${name}`), ...(change.tools_removed ?? []).map((name) => `−${name}`)];
+  return `tools changed: ${visible(names.slice(0, 6).join(" "))}${names.length > 6 ? " …" : ""} ${tokens}`;
+}
 
 function Mark({ mark }: { mark: "compacted" | "restarted" }) {
   return (
@@ -99,11 +131,17 @@ function Facts({ step, exchange, onRaw }: { step: Step; exchange: Exchange | und
 /** Tool operations are one quiet line that opens them at their place. */
 function ToolLine({ operations, onTools }: { operations: Operation[]; onTools: () => void }) {
   const failed = operations.filter((operation) => operation.isError).length;
-  const names = [...new Set(operations.map((operation) => `${signOf(toolOf(operation.call))} ${visible(operation.call.name)}`))];
+  const kinds = new Map(operations.map(({ call }) => [visible(call.name), toolOf(call).is]));
+  const names = [...kinds].slice(0, 5);
   return (
     <button type="button" className="tool-line" onClick={onTools}>
-      {operations.length === 1 ? "1 tool" : `${operations.length} tools`} ▸ {names.slice(0, 5).join("  ")}
-      {names.length > 5 && " …"}
+      {operations.length === 1 ? "1 tool" : `${operations.length} tools`} ▸{" "}
+      {names.map(([name, kind]) => (
+        <span key={name} className="tool-name">
+          <Icon of={kind} /> {name}
+        </span>
+      ))}
+      {kinds.size > names.length && " …"}
       {failed > 0 && <span className="error"> {failed} failed</span>}
     </button>
   );

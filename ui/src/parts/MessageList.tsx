@@ -1,6 +1,6 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { useEffect, useLayoutEffect, useRef, useState } from "react";
-import type { Exchange } from "../api";
+import type { ContextChange, Exchange } from "../api";
 import type { Session, Step } from "../pure/session";
 import { Message } from "./Message";
 
@@ -8,6 +8,10 @@ interface List {
   path: Step[];
   session: Session;
   exchanges: Map<string, Exchange>;
+  /** Changes around the conversation, by the exchange that brought them. */
+  changes: Map<string, ContextChange[]>;
+  onChange: (change: ContextChange) => void;
+  compareAt: (at: number) => string | null;
   current: number;
   /** Where the reader was is kept under this name while the tab lives. */
   storageKey: string;
@@ -18,13 +22,14 @@ interface List {
   onRaw: (at: number) => void;
 }
 
+const NO_CHANGES: ContextChange[] = [];
 const ESTIMATE_PX = 120;
 /** So near to the end counts as being there. */
 const END_PX = 80;
 
 /** The messages of a path. Only those near the screen are in the page, however many there are. */
 export function MessageList(props: List) {
-  const { path, session, exchanges, current, storageKey, hasTarget, onSelect, onSwitch, onTools, onRaw } = props;
+  const { path, session, exchanges, changes, onChange, compareAt, current, storageKey, hasTarget, onSelect, onSwitch, onTools, onRaw } = props;
   const box = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(false);
   const [unseen, setUnseen] = useState(0);
@@ -95,6 +100,10 @@ export function MessageList(props: List) {
                   step={step}
                   operations={session.operations(step.message)}
                   exchange={exchange_id === null ? undefined : exchanges.get(exchange_id)}
+                  broughtBy={exchange_id ?? path[item.index + 1]?.message.exchange_id ?? null}
+                  changes={(exchange_id === null ? undefined : changes.get(exchange_id)) ?? NO_CHANGES}
+                  onChange={onChange}
+                  compare={compareAt(item.index)}
                   onSwitch={(by) => onSwitch(item.index, by)}
                   onTools={() => onTools(uuid)}
                   onRaw={() => onRaw(item.index)}

@@ -4,13 +4,15 @@ import { paths, type Explanation } from "../api";
 import { bytes, dollars, duration, exact, moment } from "../pure/format";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
+import { follow, to } from "../router";
+import { CacheReportOf } from "./CacheReport";
 import { Copy } from "./Copy";
 import { Dialog } from "./Dialog";
 import { Failure, Loading } from "./State";
 
-const TABS = ["link", "request", "response"] as const;
+const TABS = ["link", "cache", "request", "response"] as const;
 type Tab = (typeof TABS)[number];
-const NAMES: Record<Tab, string> = { link: "Link and hashes", request: "Request", response: "Response" };
+const NAMES: Record<Tab, string> = { link: "Link and hashes", cache: "Cache", request: "Request", response: "Response" };
 
 /** An exchange as it was sent, and why it stands where it does. */
 export function RawExchange({ id, onClose }: { id: string; onClose: () => void }) {
@@ -40,12 +42,15 @@ export function RawExchange({ id, onClose }: { id: string; onClose: () => void }
           </button>
         ))}
         <span className="spring" />
+        <a href={to.answers(id)} onClick={follow}>
+          all answers to this
+        </a>
         <Copy className="id" label="Copy exchange id" text={id}>
           {id.slice(0, 13)}…
         </Copy>
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "link" ? <Link id={id} /> : <Half key={tab} id={id} half={tab} />}
+        {tab === "link" ? <Link id={id} /> : tab === "cache" ? <CacheReportOf id={id} /> : <Half key={tab} id={id} half={tab} />}
       </div>
     </Dialog>
   );

@@ -2,6 +2,7 @@ import { useState } from "react";
 import type { Part } from "../pure/session";
 import { fold, visible } from "../pure/visible";
 import { Markdown } from "./Markdown";
+import { Picture } from "./Picture";
 
 /** Folds that were opened, by message, so that they stay open when a list takes a message out of the page and back. */
 const opened = new Set<string>();
@@ -34,17 +35,13 @@ export function LongText({ text, id, as }: { text: string; id: string; as: "mark
 }
 
 /** One block of a message. */
-export function Said({ part, id, isUser }: { part: Part; id: string; isUser: boolean }) {
+export function Said({ part, id, isUser, exchange }: { part: Part; id: string; isUser: boolean; exchange: string | null }) {
   const [isOpen, toggle] = useOpened(`${id} fold`);
   switch (part.is) {
     case "text":
       return <LongText text={part.text} id={id} as={isUser && part.text.startsWith("<") ? "plain" : "markdown"} />;
     case "image":
-      return (
-        <p className="attachment">
-          ▣ {part.kind} {visible(part.detail)}
-        </p>
-      );
+      return <Picture part={part} exchange={exchange} />;
     case "thinking":
     case "other":
       return (

@@ -1,11 +1,12 @@
 import { useEffect, useRef, useState } from "react";
 import { counted } from "../pure/format";
-import { diffLines } from "../pure/diff";
 import type { Group, Operation, Session } from "../pure/session";
 import { partsOf } from "../pure/session";
-import { lineOf, signOf, toolOf, type Tool } from "../pure/tools";
+import { lineOf, toolOf, type Tool } from "../pure/tools";
 import { firstLine, visible } from "../pure/visible";
 import { follow } from "../router";
+import { Diff } from "./Diff";
+import { Icon } from "./Icon";
 import { LongText } from "./Said";
 
 interface Panel {
@@ -87,7 +88,7 @@ function Row({ operation, linkToAgent }: { operation: Operation; linkToAgent: (a
   return (
     <li className={operation.isError ? "failed" : ""}>
       <button type="button" className="operation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} title={visible(line)}>
-        <span aria-hidden="true">{signOf(tool)}</span> <b>{visible(operation.call.name)}</b> <span>{visible(line)}</span>
+        <Icon of={tool.is} /> <b>{visible(operation.call.name)}</b> <span>{visible(line)}</span>
         {operation.isError && <em className="error">failed</em>}
         {operation.use && !operation.result && <em>no result</em>}
       </button>
@@ -170,18 +171,4 @@ function Input({ tool, id }: { tool: Tool; id: string }) {
     case "other":
       return <LongText text={tool.input} id={`${id} input`} as="plain" />;
   }
-}
-
-function Diff({ before, after }: { before: string; after: string }) {
-  return (
-    <pre className="plain diff" tabIndex={0} aria-label="Changed lines">
-      {diffLines(before, after).map((line, at) => (
-        <span key={at} className={line.is}>
-          {line.is === "gone" ? "- " : line.is === "new" ? "+ " : "  "}
-          {visible(line.text)}
-          {"\n"}
-        </span>
-      ))}
-    </pre>
-  );
 }

@@ -54,3 +54,19 @@ export function agentTree(agents: Agent[]): AgentGroups {
   };
   return { known: flat(roots.filter((agent) => !agent.orphan)), orphans: flat(roots.filter((agent) => agent.orphan)) };
 }
+
+/** What an agent cost with all that it started, at any depth. */
+export function subtreeCost(agents: Agent[], id: string): number {
+  let cost = 0;
+  const met = new Set<string>();
+  const waiting = [id];
+  for (let next = waiting.pop(); next !== undefined; next = waiting.pop()) {
+    if (met.has(next)) continue;
+    met.add(next);
+    for (const agent of agents) {
+      if (agent.id === next) cost += agent.cost_usd;
+      if (agent.parent_id === next) waiting.push(agent.id);
+    }
+  }
+  return cost;
+}

@@ -15,7 +15,7 @@ test("words match title and name in any order and case", () => {
 
 test("days become times and nonsense becomes nothing", () => {
   expect(filters("since=2026-03-01&until=2026-03-01")).toMatchObject({ isAny: true });
-  expect(filters("since=x&cost=-3")).toEqual({ text: "", since: null, until: null, cost: 0, isAny: false });
+  expect(filters("since=x&cost=-3")).toEqual({ text: "", model: "", agent: "", project: "", since: null, until: null, cost: 0, isAny: false });
 });
 
 test("found words are marked, and patterns are words", () => {

@@ -8,6 +8,9 @@ export interface Filters {
   since: string | null;
   until: string | null;
   cost: number;
+  model: string;
+  agent: string;
+  project: string;
   isAny: boolean;
 }
 
@@ -16,7 +19,9 @@ export function readFilters(query: URLSearchParams): Filters {
   const since = boundary(query.get("since"), "T00:00:00");
   const until = boundary(query.get("until"), "T23:59:59.999");
   const cost = Math.max(0, Number.parseFloat(query.get("cost") ?? "0") || 0);
-  return { text, since, until, cost, isAny: text !== "" || since !== null || until !== null || cost > 0 };
+  const [model, agent, project] = [query.get("model") ?? "", query.get("agent") ?? "", query.get("project") ?? ""];
+  const isAny = text + model + agent + project !== "" || since !== null || until !== null || cost > 0;
+  return { text, since, until, cost, model, agent, project, isAny };
 }
 
 function boundary(day: string | null, time: string): string | null {

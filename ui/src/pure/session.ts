@@ -42,6 +42,7 @@ export interface Group {
   operations: Operation[];
 }
 
+const NOBODY: ReadonlySet<string> = new Set();
 const NO_NAMES: Names = { index: null, hash: null, reference: null, branch: null };
 
 export class Session {
@@ -95,6 +96,16 @@ export class Session {
       const parent = message.parent_uuid;
       if (parent !== null) this.newest.set(parent, Math.max(newest, this.newest.get(parent) ?? 0));
     }
+  }
+
+  /** The exchange that a message came with: its own, or that of the first answer below it. */
+  exchangeAt(uuid: string): string | null {
+    let at = this.byId.get(uuid);
+    for (let left = this.messages.length; at && left > 0; left -= 1) {
+      if (at.exchange_id !== null) return at.exchange_id;
+      at = this.choose(this.following(at), NOBODY);
+    }
+    return null;
   }
 
   find(uuid: string): TreeMessage | undefined {
@@ -156,7 +167,7 @@ export class Session {
     return steps;
   }
 
-  private choose(children: TreeMessage[], chosen: Set<string>): TreeMessage | undefined {
+  private choose(children: TreeMessage[], chosen: ReadonlySet<string>): TreeMessage | undefined {
     const named = children.find((child) => chosen.has(child.uuid)) ?? children.find((child) => this.active.has(child.uuid));
     if (named) return named;
     const age = (child: TreeMessage) => this.newest.get(child.uuid) ?? 0;
@@ -248,7 +259,7 @@ function parsed(text: string): unknown {
 export type Part =
   | { is: "text"; text: string }
   | { is: "thinking"; text: string }
-  | { is: "image"; kind: string; detail: string }
+  | { is: "image"; kind: string; detail: string; length: number }
   | { is: "other"; kind: string; json: string };
 
 const REMINDER = /\s*<system-reminder>[\s\S]*?<\/system-reminder>/gi;
@@ -273,7 +284,10 @@ function partOf(block: Record<string, unknown>): Part[] {
     case "output_text":
       return said(text(block.text));
     case "thinking":
-      return text(block.thinking).trim() === "" ? [] : [{ is: "thinking", text: text(block.thinking) }];
+    {
+      const thought = text(block.thinking) || text(block.text);
+      return thought.trim() === "" ? [] : [{ is: "thinking", text: thought }];
+    }
     case "tool_use":
     case "tool_result":
     case "server_tool_use":
@@ -281,8 +295,8 @@ function partOf(block: Record<string, unknown>): Part[] {
       return [];
     case "image":
     case "document": {
-      const source = record(block.source);
-      return [{ is: "image", kind: String(block.type), detail: text(source.media_type) || text(source.type) }];
+      const { base64_length: length } = record(block.source);
+      return [{ is: "image", kind: String(block.type), detail: text(block.media_type), length: typeof length === "number" ? length : 0 }];
     }
     default:
       return [{ is: "other", kind: text(block.type) || "block", json: JSON.stringify(block, null, 2) }];

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lineOf, toolOf } from "./tools";
+import { lineOf, toolOf, withoutCalls } from "./tools";
 
 test.each([
   ["Read", { file_path: "a.rs", offset: 10, limit: 5 }, "read", "a.rs:10–14"],
@@ -20,4 +20,9 @@ test("arguments of any shape do no harm", () => {
   for (const input of [null, 7, "text", [], { file_path: 3 }, { todos: [null, 1] }, { edits: "x" }]) {
     for (const name of ["Read", "Edit", "Bash", "TodoWrite", "Task", "x"]) expect(typeof lineOf(toolOf({ name, input }))).toBe("string");
   }
+});
+
+test("lines that stand for calls are told from what was said", () => {
+  expect(withoutCalls("I look.\n\n📄 Reading file: a.rs\n🔧 Using tool: x")).toEqual({ said: "I look.", calls: ["Reading file: a.rs", "Using tool: x"] });
+  expect(withoutCalls("📄 is a sign\nof paper")).toEqual({ said: "📄 is a sign\nof paper", calls: [] });
 });

@@ -97,22 +97,6 @@ function todosOf(input: Record<string, unknown>): { text: string; state: string 
   });
 }
 
-const SIGNS: Record<Tool["is"], string> = {
-  read: "📄",
-  edit: "✏️",
-  write: "📝",
-  shell: "💻",
-  search: "🔍",
-  web: "🌐",
-  todo: "☑️",
-  agent: "🤖",
-  other: "🔧",
-};
-
-export function signOf(tool: Tool): string {
-  return SIGNS[tool.is];
-}
-
 /** What follows the tool's name in its line. */
 export function lineOf(tool: Tool): string {
   switch (tool.is) {
@@ -134,4 +118,15 @@ export function lineOf(tool: Tool): string {
     case "other":
       return tool.input === "{}" ? "" : tool.input.replace(/\s+/g, " ");
   }
+}
+
+/** How the lines begin that stand for calls of tools in a message's text. */
+const SUMMARY = /^(?:📄|✏️|📁|🔍|💻|🌐|📓|📝|🤖|📋|🔧) /u;
+
+/** A message's text, and the lines at its end that stand for calls of tools, without their signs. */
+export function withoutCalls(text: string): { said: string; calls: string[] } {
+  const lines = text.split("\n");
+  let end = lines.length;
+  while (end > 0 && SUMMARY.test(lines[end - 1] ?? "")) end -= 1;
+  return { said: lines.slice(0, end).join("\n").trim(), calls: lines.slice(end).map((line) => line.replace(SUMMARY, "")) };
 }

@@ -90,7 +90,7 @@ function Row({ node, title, isCurrent }: { node: AgentNode; title: string; isCur
         )}
         <i className={`dot ${agent.status}`} role="img" aria-label={agent.status} title={agent.status} />{" "}
         <a href={linkTo(agent)} onClick={follow}>
-          {visible(firstLine(title, 80) || (agent.name ?? (agent.is_main ? "main" : (agent.branch_id ?? "agent"))))}
+          {visible(firstLine(title, 56) || (agent.name ?? (agent.is_main ? "main" : (agent.branch_id ?? "agent"))))}
         </a>{" "}
         {node.children > 0 && <span className="quiet">{counted(node.children, "child", "children")}</span>}
         {agent.orphan && <span className="error"> orphan</span>}

@@ -1,7 +1,8 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useState } from "react";
-import type { ConversationTree, Exchange } from "../api";
+import type { ContextChange, ConversationTree, Exchange, TreeMessage } from "../api";
 import { useKeys } from "../keys";
+import { Changed } from "../parts/Changed";
 import { Copy, copyText } from "../parts/Copy";
 import { Find } from "../parts/Find";
 import { MessageList } from "../parts/MessageList";
@@ -9,8 +10,10 @@ import { RawExchange } from "../parts/RawExchange";
 import { Sidechain } from "../parts/Sidechain";
 import { Empty, Failure, Loading } from "../parts/State";
 import { Strands } from "../parts/Strands";
-import { counted, dollars, exact, short } from "../pure/format";
-import { Session } from "../pure/session";
+import { Title } from "../parts/Title";
+import { subtreeCost } from "../pure/agents";
+import { bytes, counted, dollars, exact, modelName, short } from "../pure/format";
+import { Session, type Step } from "../pure/session";
 import { firstLine, visible } from "../pure/visible";
 import * as queries from "../queries";
 import { follow, go, to, usePlace, withQuery } from "../router";
@@ -26,21 +29,28 @@ export function ConversationView({ id }: { id: string }) {
   useEffect(() => {
     if (hasNextPage && !isFetching) void fetchNextPage();
   }, [hasNextPage, isFetching, fetchNextPage]);
-  const session = useMemo(
-    () => new Session(loaded.data?.pages.flatMap((page) => page.messages) ?? [], named.data?.items ?? []),
-    [loaded.data, named.data],
-  );
+  const pages = useGrown(loaded.data?.pages ?? NO_PAGES, !hasNextPage);
+  const session = useMemo(() => new Session(pages.flatMap((page) => page.messages), named.data?.items ?? []), [pages, named.data]);
   const title = tree.data?.conversation.title;
   useEffect(() => {
     if (title) document.title = `${firstLine(title, 60)} · Ropewalk`;
   }, [title]);
   const error = tree.error ?? loaded.error ?? named.error;
   if (error) return <Failure error={error} retry={() => void Promise.all([tree.refetch(), loaded.refetch(), named.refetch()])} />;
-  if (!tree.data || !loaded.data || !named.data) return <Loading what="the conversation" />;
+  if (!tree.data || !loaded.data) return <Loading what="the conversation" />;
   return <Panes id={id} tree={tree.data} session={session} exchanges={listed.data?.items ?? NONE} />;
 }
 
 const NONE: Exchange[] = [];
+const NO_PAGES: { messages: TreeMessage[] }[] = [];
+
+/** Pages of a long conversation come one by one; the tree is made anew when there are twice as many, and at the end. */
+function useGrown<T>(pages: T[], isAll: boolean): T[] {
+  const [shown, setShown] = useState(pages);
+  const isDue = pages !== shown && (isAll || pages.length < shown.length || pages.length >= shown.length * 2);
+  if (isDue) setShown(pages);
+  return isDue ? pages : shown;
+}
 
 interface Shown {
   id: string;
@@ -60,6 +70,23 @@ function Panes({ id, tree, session, exchanges }: Shown) {
   const via = place.query.get("via") ?? target;
   const path = useMemo(() => session.path(agent, via), [session, agent, via]);
   const groups = useMemo(() => session.groups(path, agent), [session, path, agent]);
+  const around = useQuery(queries.changes(id));
+  const changes = useMemo(() => {
+    const map = new Map<string, ContextChange[]>();
+    for (const change of around.data?.changes ?? []) map.set(change.exchange_id, [...(map.get(change.exchange_id) ?? []), change]);
+    return map;
+  }, [around.data]);
+  const [change, setChange] = useState<ContextChange | null>(null);
+  /** Where several answers or prompts stand at one place, the exchanges of this one and of its neighbour. */
+  const compareAt = (at: number): string | null => {
+    const here = path[at];
+    const where = here?.siblings.indexOf(here.message.uuid) ?? -1;
+    const other = here?.siblings[where === 0 ? 1 : where - 1];
+    if (!here || other === undefined) return null;
+    const [a, b] = [session.exchangeAt(other), session.exchangeAt(here.message.uuid)];
+    return a === null || b === null ? null : to.compare(a, b);
+  };
+  const pending = exchanges.findLast((exchange) => exchange.status === "pending");
   const byId = useMemo(() => new Map(exchanges.map((exchange) => [exchange.id, exchange])), [exchanges]);
   const [current, setCurrent] = useState(() => Math.max(0, path.findIndex((step) => step.message.uuid === target)));
   const [wanted, setWanted] = useState<string | null>(null);
@@ -131,7 +158,7 @@ function Panes({ id, tree, session, exchanges }: Shown) {
   );
   return (
     <div className="conversation">
-      <Head tree={tree} agent={agent} id={id} panes={panes} setPanes={setPanes} isGraph={isGraph} />
+      <Head tree={tree} path={path} agent={agent} id={id} panes={panes} setPanes={setPanes} isGraph={isGraph} />
       {isFinding && <Find path={path} onGo={select} onClose={() => setFinding(false)} />}
       <div className="panes">
         {isGraph ? (
@@ -143,6 +170,9 @@ function Panes({ id, tree, session, exchanges }: Shown) {
               path={path}
               session={session}
               exchanges={byId}
+              changes={changes}
+              onChange={setChange}
+              compareAt={compareAt}
               current={current}
               storageKey={`${id} ${agent ?? ""}`}
               hasTarget={target !== null}
@@ -163,8 +193,21 @@ function Panes({ id, tree, session, exchanges }: Shown) {
           </>
         )}
       </div>
+      {pending && <Answering exchange={pending} />}
+      {change && <Changed id={id} change={change} onClose={() => setChange(null)} />}
       {raw && <RawExchange id={raw} onClose={() => setRaw(null)} />}
     </div>
+  );
+}
+
+/** An answer that is coming in, and how much of it is there. */
+function Answering({ exchange }: { exchange: Exchange }) {
+  const { data } = useQuery(queries.delta(exchange.id));
+  return (
+    <p className="answering" role="status">
+      <i className="dot streaming" /> {exchange.model ? visible(modelName(exchange.model)) : "somebody"} is answering
+      {data !== undefined && `: ${bytes(data)} so far`}
+    </p>
   );
 }
 
@@ -191,6 +234,7 @@ function usePanes(): [Panes, (panes: Panes) => void] {
 
 interface HeadOf {
   tree: ConversationTree;
+  path: Step[];
   agent: string | null;
   id: string;
   panes: Panes;
@@ -198,7 +242,7 @@ interface HeadOf {
   isGraph: boolean;
 }
 
-function Head({ tree, agent, id, panes, setPanes, isGraph }: HeadOf) {
+function Head({ tree, path, agent, id, panes, setPanes, isGraph }: HeadOf) {
   const place = usePlace();
   const { conversation, branches } = tree;
   const shown = branches.find((branch) => branch.agent?.id === agent)?.agent;
@@ -213,9 +257,7 @@ function Head({ tree, agent, id, panes, setPanes, isGraph }: HeadOf) {
         </a>
         <span aria-hidden="true">›</span>
         {agent === null ? (
-          <h1 dir="auto" title={visible(conversation.title ?? "")}>
-            {visible(firstLine(conversation.title ?? "", 90)) || "(untitled)"}
-          </h1>
+          <Title conversation={conversation} />
         ) : (
           <>
             <a href={to.conversation(id)} onClick={follow} dir="auto">
@@ -240,6 +282,7 @@ function Head({ tree, agent, id, panes, setPanes, isGraph }: HeadOf) {
         </Copy>
       )}
       <span className="spring" />
+      <Costs tree={tree} path={path} agent={agent} />
       <span className="quiet wide-only" title={`${exact(sent)} tokens in, ${exact(tokens.output_tokens)} out, $${exact(conversation.cost_usd)}`}>
         {counted(conversation.turns, "turn", "turns")} · {short(sent)}→{short(tokens.output_tokens)} · {dollars(conversation.cost_usd)}
       </span>
@@ -253,5 +296,19 @@ function Head({ tree, agent, id, panes, setPanes, isGraph }: HeadOf) {
         Sidechain
       </button>
     </div>
+  );
+}
+
+/** What the path that is shown cost, and an agent with everybody it started. */
+function Costs({ tree, path, agent }: { tree: ConversationTree; path: Step[]; agent: string | null }) {
+  const cost = path.reduce((sum, step) => sum + (step.message.cost_usd ?? 0), 0);
+  const tokens = path.reduce((sum, step) => sum + (step.message.usage?.output_tokens ?? 0), 0);
+  const agents = tree.branches.flatMap((branch) => branch.agent ?? []);
+  const below = agent === null ? 0 : subtreeCost(agents, agent);
+  return (
+    <span className="quiet wide-only" title={`this path: $${exact(cost)}, ${exact(tokens)} tokens out`}>
+      path {dollars(cost)}
+      {agent !== null && <> · with its agents {dollars(below)}</>}
+    </span>
   );
 }

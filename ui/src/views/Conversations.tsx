@@ -20,7 +20,16 @@ const AHEAD = 20;
 export function Conversations() {
   const place = usePlace();
   const filters = useMemo(() => readFilters(place.query), [place.query]);
-  const listed = useInfiniteQuery(queries.conversations({ since: filters.since, until: filters.until }));
+  const listed = useInfiniteQuery(
+    queries.conversations({
+      since: filters.since,
+      until: filters.until,
+      ...(filters.model !== "" && { model: filters.model }),
+      ...(filters.agent !== "" && { agent: filters.agent }),
+      ...(filters.project !== "" && { project: filters.project }),
+      ...(filters.cost > 0 && { cost: filters.cost }),
+    }),
+  );
   const { hasNextPage, isFetching, fetchNextPage } = listed;
   const loaded = useMemo(() => listed.data?.pages.flatMap((page) => page.conversations) ?? [], [listed.data]);
   const rows = useMemo(() => loaded.filter((one) => matches(one, filters)), [loaded, filters]);
@@ -52,6 +61,7 @@ export function Conversations() {
     { key: "Enter", does: "open it", run: () => chosen && go(to.conversation(nameOf(chosen))) },
     { key: "/", does: "filter the list", run: () => search.current?.focus() },
   ]);
+  const isWide = window.innerWidth >= 700;
   const change = (changes: Record<string, string | null>) => go(withQuery(place, changes), "replace");
   return (
     <div className="page list-page">
@@ -65,15 +75,28 @@ export function Conversations() {
           value={filters.text}
           onChange={(event) => change({ q: event.target.value })}
         />
-        <label>
-          since <input type="date" value={place.query.get("since") ?? ""} onChange={(event) => change({ since: event.target.value })} />
-        </label>
-        <label>
-          until <input type="date" value={place.query.get("until") ?? ""} onChange={(event) => change({ until: event.target.value })} />
-        </label>
-        <label>
-          from $ <input type="number" min="0" step="0.01" value={place.query.get("cost") ?? ""} onChange={(event) => change({ cost: event.target.value })} />
-        </label>
+        <details className="more-filters" open={isWide || undefined}>
+          <summary>Filters</summary>
+          <label>
+            since <input type="date" value={place.query.get("since") ?? ""} onChange={(event) => change({ since: event.target.value })} />
+          </label>
+          <label>
+            until <input type="date" value={place.query.get("until") ?? ""} onChange={(event) => change({ until: event.target.value })} />
+          </label>
+          <label>
+            from $ <input type="number" min="0" step="0.01" value={place.query.get("cost") ?? ""} onChange={(event) => change({ cost: event.target.value })} />
+          </label>
+          {(["model", "agent", "project"] as const).map((name) => (
+            <label key={name}>
+              {name} <input className="short" value={filters[name]} onChange={(event) => change({ [name]: event.target.value })} />
+            </label>
+          ))}
+        </details>
+        {filters.isAny && (
+          <button type="button" onClick={() => go("/conversations", "replace")}>
+            Clear
+          </button>
+        )}
         <span className="quiet" role="status">
           {rows.length.toLocaleString("en")}
           {hasNextPage ? "+" : ""} {filters.isAny ? "found" : ""}

@@ -26,6 +26,18 @@ impl PriceTable for BundledPrices {
     }
 }
 
+/// How many tokens a model takes at once, by the same table: dated as its prices are. `None` for one that it does not know.
+pub fn context_window(provider: Provider, model: &str) -> Option<u64> {
+    let usage = genai_prices::Usage::default();
+    let request = PriceRequest::new(model, &usage).with_provider_id(provider_id(provider));
+    let calculator = Calculator::bundled();
+    let found = calculator.calculate(&request).ok()?;
+    let mut providers = calculator.providers();
+    let known = providers.find(|known| known.id() == found.provider_id)?;
+    let mut models = known.models();
+    models.find(|known| known.id() == found.model_id)?.context_window()
+}
+
 /// Counts that have a price of their own. Cache writes of an hour stand before all writes: without the
 /// detail they are writes of five minutes.
 const DETAILS: [UsageKey; 4] = [
@@ -60,13 +72,8 @@ fn counted(usage: &Usage) -> genai_prices::Usage {
 }
 
 fn calculate(served: &Served<'_>, usage: &genai_prices::Usage, tier: Option<&str>) -> Option<NanoUsd> {
-    let provider = match served.provider {
-        Provider::Anthropic => "anthropic",
-        Provider::OpenAiChat | Provider::OpenAiResponses => "openai",
-        Provider::Gemini => "google",
-    };
     let request = PriceRequest::new(served.model, usage)
-        .with_provider_id(provider)
+        .with_provider_id(provider_id(served.provider))
         .with_timestamp(served.at);
     let request = match tier {
         None => request,
@@ -75,4 +82,12 @@ fn calculate(served: &Served<'_>, usage: &genai_prices::Usage, tier: Option<&str
     };
     let price = Calculator::bundled().calculate(&request).ok()?;
     NanoUsd::from_usd(price.total_price)
+}
+
+fn provider_id(provider: Provider) -> &'static str {
+    match provider {
+        Provider::Anthropic => "anthropic",
+        Provider::OpenAiChat | Provider::OpenAiResponses => "openai",
+        Provider::Gemini => "google",
+    }
 }

@@ -2,7 +2,9 @@
 
 use jiff::Timestamp;
 use proptest::prelude::*;
-use ropewalk_core::cost::{BundledPrices, Cost, NanoUsd, OverriddenPrices, PriceOverride, PriceTable, Served};
+use ropewalk_core::cost::{
+    BundledPrices, Cost, NanoUsd, OverriddenPrices, PriceOverride, PriceTable, Served, context_window,
+};
 use ropewalk_core::model::{Provider, Usage};
 
 fn served<'a>(provider: Provider, model: &'a str, at: &str) -> Served<'a> {
@@ -255,4 +257,14 @@ proptest! {
         // Absurd counts have to be survived by the built-in table as well.
         let _ = BundledPrices.price(&sonnet(), &usage);
     }
+}
+
+#[test]
+fn a_model_has_its_window_and_an_unknown_one_has_none() {
+    assert_eq!(
+        context_window(Provider::Anthropic, "claude-opus-4-5-20251101"),
+        Some(200_000)
+    );
+    assert_eq!(context_window(Provider::OpenAiResponses, "gpt-5-mini"), Some(400_000));
+    assert_eq!(context_window(Provider::Anthropic, "a-model-of-nobody"), None);
 }

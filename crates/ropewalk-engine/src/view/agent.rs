@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use ropewalk_core::cost::context_window;
 use ropewalk_store::facts::{ExchangeNumber, Status};
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store};
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::detail::Kept;
 use crate::link::decision::Linked;
 use crate::view::directory::{Conversation, Directory};
 use crate::view::{Result, View, usd, utc, uuid_text};
@@ -72,6 +74,7 @@ struct Sums {
     started_at: Option<Micros>,
     updated_at: Option<Micros>,
     last: Option<(Status, Option<String>)>,
+    window: Option<u64>,
     last_sent: Option<u64>,
     context_edits: u64,
 }
@@ -88,6 +91,13 @@ impl Sums {
         self.exchanges += 1;
         self.started_at = self.started_at.or(Some(row.at));
         self.updated_at = self.updated_at.max(Some(row.ended_at.unwrap_or(row.at)));
+        let is_other = self.last.as_ref().is_none_or(|(_, model)| *model != row.model);
+        if is_other {
+            let provider = Kept::of(row).provider(row);
+            self.window = provider
+                .zip(row.model.as_deref())
+                .and_then(|(provider, model)| context_window(provider, model));
+        }
         self.last = Some((row.status, row.model.clone()));
         self.cost_nano_usd += row.cost_nano_usd.unwrap_or(0);
         if let Some(usage) = &row.usage {
@@ -167,8 +177,11 @@ impl<S: Store> View<'_, S> {
             output_tokens: sums.answered,
             cost_usd: usd(sums.cost_nano_usd),
             estimated_input_tokens: sums.last_sent,
-            max_input_tokens: None,
-            context_fill: None,
+            max_input_tokens: sums.window,
+            context_fill: sums
+                .last_sent
+                .zip(sums.window)
+                .map(|(sent, window)| sent as f64 / window as f64),
             type_hash: agent.type_hash.clone(),
             conversation_hash: agent.conversation_hash.clone(),
             parent_conversation_hash: None,

@@ -76,6 +76,23 @@ impl<S: Store> View<'_, S> {
         }
     }
 
+    /// What changed with an exchange, before and after: the text of its system prompt, or its tools, one a line.
+    pub async fn context_texts(&self, change: &ContextChange) -> Result<(String, String)> {
+        let mut texts = [String::new(), String::new()];
+        for (id, text) in [&change.parent_exchange_id, &change.exchange_id]
+            .into_iter()
+            .zip(&mut texts)
+        {
+            if let Some(row) = self.find_exchange(id).await?
+                && let Some(read) = self.read_request(&row).await?
+            {
+                *text = context_text(&read.request, change.what);
+            }
+        }
+        let [before, after] = texts;
+        Ok((before, after))
+    }
+
     async fn compare(&self, before: &ExchangeRow, now: &ExchangeRow, changes: &mut Vec<ContextChange>) -> Result<()> {
         let differs = |kind| hash(before, kind) != hash(now, kind);
         let what = [
@@ -129,11 +146,23 @@ fn tokens(request: &Request, what: Context) -> u64 {
     chars.div_ceil(CHARS_PER_TOKEN) as u64
 }
 
-fn system_chars(block: &Block) -> usize {
+fn context_text(request: &Request, what: Context) -> String {
+    let pieces: Vec<&str> = match what {
+        Context::Tools => request.tools.iter().map(|tool| &*tool.json).collect(),
+        _ => request.system.iter().filter_map(|block| system_text(block)).collect(),
+    };
+    pieces.join("\n")
+}
+
+fn system_text(block: &Block) -> Option<&str> {
     match block {
-        Block::Text { text, .. } => text.chars().count(),
-        _ => 0,
+        Block::Text { text, .. } => Some(text),
+        _ => None,
     }
+}
+
+fn system_chars(block: &Block) -> usize {
+    system_text(block).map_or(0, |text| text.chars().count())
 }
 
 /// Names of tools that are in `of` and not in `from`.

@@ -11,6 +11,7 @@ use super::event::{Ending, Head, Keep, ResponseHead};
 use super::kept::{self, Names};
 use super::marks::Marks;
 use super::scrub::{BodyOf, Half, Scrub};
+use crate::counters::{Answering, UnderWay};
 use crate::journal::Writer;
 use crate::journal::payload::{self, BeginParts, EndParts, HeadParts};
 use crate::journal::record::{Kind, Sequence};
@@ -24,15 +25,17 @@ pub(super) struct Desk {
     pub(super) scrub: Box<dyn Scrub>,
     request_names: Names,
     response_names: Names,
+    under_way: UnderWay,
     /// Used again for each target.
     target: String,
 }
 
 impl Desk {
-    pub(super) fn new(writer: Writer, scrub: Box<dyn Scrub>) -> Self {
+    pub(super) fn new(writer: Writer, scrub: Box<dyn Scrub>, under_way: UnderWay) -> Self {
         Desk {
             writer,
             scrub,
+            under_way,
             request_names: Names::of_requests(),
             response_names: Names::of_responses(),
             target: String::new(),
@@ -52,6 +55,8 @@ pub(super) struct Exchange {
     answer_head: Option<Box<ResponseHead>>,
     answer: Body,
     answer_at: Micros,
+    /// For those who watch.
+    answering: Option<Answering>,
     marks: Marks,
     redactions: u32,
     is_reused: bool,
@@ -75,6 +80,7 @@ impl Exchange {
             end_is_written: false,
             answer_head: None,
             answer: Body::default(),
+            answering: None,
             marks: Marks::default(),
             redactions: 0,
             is_reused: false,
@@ -173,9 +179,13 @@ impl Exchange {
         self.answer.begin(&mut *desk.scrub, &of);
         self.answer_at = head.at;
         self.answer_head = Some(head);
+        self.answering = Some(desk.under_way.begin(self.head.id, &self.head.owner));
     }
 
     pub(super) fn response_data(&mut self, data: bytes::Bytes, at: Micros, desk: &mut Desk) {
+        if let Some(answering) = &self.answering {
+            answering.add(data.len());
+        }
         self.answer.push(data);
         self.answer_at = at;
         if self.head.keep == Keep::Everything {

@@ -89,7 +89,7 @@ impl Worker {
         let now = Instant::now();
         let mut worker = Worker {
             inbox,
-            desk: Desk::new(writer, scrub),
+            desk: Desk::new(writer, scrub, counters.under_way.clone()),
             counters,
             open: HashMap::new(),
             touched: Vec::new(),

@@ -1,9 +1,14 @@
 //! What happens, as it happens: server-sent events.
 //!
+//! `exchange.begin` and `exchange.end`, each with the agent that it changed (`agent.changed`) and, at its first exchange, the
+//! conversation (`conversation.created`); `links.changed` when linking concluded something; and what the server says of itself, when that
+//! changed: `health`, `import.progress`, and `exchange.delta` for answers under way.
+//!
 //! A [`Follower`] reads the owner's log behind linking and naming, as naming does behind linking, so that an event has the names
 //! of what it tells, and so that whatever is recorded is told whoever records it. An event's id is its exchange's: a reader that
 //! comes back with the last one it saw misses nothing.
 
+use std::collections::{HashMap, HashSet};
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -15,10 +20,12 @@ use bytes::Bytes;
 use http::HeaderValue;
 use http::header::CONTENT_TYPE;
 use http_body::Frame;
+use ropewalk_engine::view::exchange::AgentOfExchange;
 use ropewalk_engine::view::{Directory, ExchangeView, MessageIds};
 use ropewalk_store::Store as _;
-use ropewalk_store::facts::Position;
+use ropewalk_store::facts::{ExchangeNumber, Position};
 use serde::Serialize;
+use serde_json::Value;
 use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 
 use crate::bounds::to_json;
@@ -37,6 +44,12 @@ const SILENCE_MAX: Duration = Duration::from_secs(15);
 /// Exchanges that are looked at at once.
 const PAGE: usize = 64;
 
+/// Exchanges under way that a reader remembers; of more it may be told twice that a conversation began.
+const BEGUN_MAX: usize = 1_024;
+
+/// Things that the server said of itself that a reader remembers.
+const SAID_MAX: usize = 4_096;
+
 /// Events that wait for a slow reader. More stay in the store until it has read these.
 const QUEUED_MAX: usize = 16;
 
@@ -47,63 +60,181 @@ struct Told {
     exchange: ExchangeView,
     #[serde(skip_serializing_if = "Option::is_none")]
     message_ids: Option<MessageIds>,
+    /// It was not told before, as one that began.
+    #[serde(skip)]
+    is_new: bool,
+}
+
+/// An agent, by its newest exchange.
+#[derive(Debug, Serialize)]
+struct ChangedAgent<'e> {
+    conversation_id: &'e Option<String>,
+    friendly_id: &'e Option<String>,
+    exchange_id: &'e str,
+    branch_id: &'e Option<String>,
+    #[serde(flatten)]
+    agent: &'e AgentOfExchange,
+    status: &'static str,
+    model: &'e Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct CreatedConversation<'e> {
+    conversation_id: &'e Option<String>,
+    friendly_id: &'e Option<String>,
+    exchange_id: &'e str,
+    at: &'e str,
+}
+
+/// How far linking has come.
+#[derive(Debug, Serialize)]
+struct ChangedLinks {
+    version: u64,
+    /// More is to be linked or named.
+    settling: bool,
+}
+
+fn event(name: &str, data: &impl Serialize) -> Bytes {
+    format!("event: {name}\ndata: {}\n\n", to_json(data)).into()
 }
 
 impl Told {
+    /// What happened to others with it.
+    fn beside(&self) -> Vec<Bytes> {
+        let exchange = &self.exchange;
+        let mut events = Vec::new();
+        let is_first = exchange.parent_exchange_id.is_none() && exchange.branch_kind == Some("main");
+        if is_first && self.is_new {
+            let created = CreatedConversation {
+                conversation_id: &exchange.conversation_id,
+                friendly_id: &exchange.friendly_id,
+                exchange_id: &exchange.id,
+                at: &exchange.at,
+            };
+            events.push(event("conversation.created", &created));
+        }
+        if exchange.agent.id.is_some() {
+            let changed = ChangedAgent {
+                conversation_id: &exchange.conversation_id,
+                friendly_id: &exchange.friendly_id,
+                exchange_id: &exchange.id,
+                branch_id: &exchange.branch_id,
+                agent: &exchange.agent,
+                status: match exchange.status {
+                    "pending" => "streaming",
+                    "complete" => "complete",
+                    _ => "error",
+                },
+                model: &exchange.model,
+            };
+            events.push(event("agent.changed", &changed));
+        }
+        events
+    }
+
     fn event(&self) -> Bytes {
-        let data = to_json(self);
         if self.message_ids.is_none() {
             // Without an id: who came back with it would miss the end.
-            return format!("event: exchange.begin\ndata: {data}\n\n").into();
+            return event("exchange.begin", self);
         }
         // An imported id may be any text; one that would end the line is not repeated there.
         let id = Some(&*self.exchange.id).filter(|id| !id.contains(char::is_control));
         let id = id.map(|id| format!("id: {id}\n")).unwrap_or_default();
-        format!("event: exchange.end\n{id}data: {data}\n\n").into()
+        format!("event: exchange.end\n{id}data: {}\n\n", to_json(self)).into()
     }
+}
+
+/// An event, and whether it is one that readers count.
+enum Happened {
+    Exchange(Box<Told>),
+    Other(Bytes),
 }
 
 /// One owner's log, read to its end and on from there.
 pub(super) struct Follower<S> {
     whose: Whose<S>,
     position: Position,
+    version: u64,
+    /// Exchanges that were told to have begun and not to have ended.
+    begun: HashSet<ExchangeNumber>,
+    /// What the server said of itself last, by its name.
+    said: HashMap<String, Value>,
 }
 
 impl<S: Source> Follower<S> {
     /// Behind that exchange, or behind all there are.
     pub(super) async fn begin(whose: Whose<S>, after: Option<&str>) -> Result<Self, Problem> {
-        let mut position = Position::default();
+        let (mut position, mut version) = (Position::default(), 0);
         if let Some(view) = whose.now().await?.view() {
             let known = match after {
                 Some(id) => view.find_exchange(id).await?,
                 None => None,
             };
-            position = match known {
-                Some(row) => row.position,
-                None => view.store.link_state(view.owner).await?.newest,
-            };
+            let state = view.store.link_state(view.owner).await?;
+            position = known.map_or(state.newest, |row| row.position);
+            version = state.version;
         }
-        Ok(Follower { whose, position })
+        Ok(Follower {
+            whose,
+            position,
+            version,
+            begun: HashSet::new(),
+            said: HashMap::new(),
+        })
     }
 
-    async fn next(&mut self) -> Result<Vec<Told>, Problem> {
+    async fn next(&mut self) -> Result<Vec<Happened>, Problem> {
+        let mut happened = self.said_of_itself();
         let owned = self.whose.now().await?;
         let Some(view) = owned.view() else {
-            return Ok(Vec::new());
+            return Ok(happened);
         };
+        let state = view.store.link_state(view.owner).await?;
+        if std::mem::replace(&mut self.version, state.version) != state.version {
+            let changed = ChangedLinks {
+                version: state.version,
+                settling: state.linked_to.min(state.named_to) < state.newest,
+            };
+            happened.push(Happened::Other(event("links.changed", &changed)));
+        }
         let (rows, last) = view.settled_after(self.position, PAGE).await?;
         let exchanges = view.exchanges(&rows, &mut Directory::default()).await?;
-        let mut told = Vec::with_capacity(rows.len());
         for (row, exchange) in rows.iter().zip(exchanges) {
             let conversation = exchange.conversation_id.as_deref().unwrap_or_default();
             let message_ids = match row.ended_at {
                 Some(_) => Some(view.message_ids(row, conversation).await?),
                 None => None,
             };
-            told.push(Told { exchange, message_ids });
+            let is_new = match row.ended_at {
+                Some(_) => !self.begun.remove(&row.number),
+                None => self.begun.len() >= BEGUN_MAX || self.begun.insert(row.number),
+            };
+            let told = Told {
+                exchange,
+                message_ids,
+                is_new,
+            };
+            happened.extend(told.beside().into_iter().map(Happened::Other));
+            happened.push(Happened::Exchange(Box::new(told)));
         }
         self.position = last;
-        Ok(told)
+        Ok(happened)
+    }
+
+    /// What the server said otherwise before, or not at all.
+    fn said_of_itself(&mut self) -> Vec<Happened> {
+        let mut happened = Vec::new();
+        for (name, key, data) in self.whose.standing() {
+            let before = self.said.insert(format!("{name} {key}"), data.clone());
+            if before.as_ref() != Some(&data) {
+                happened.push(Happened::Other(event(name, &data)));
+            }
+        }
+        // Of what is over nothing more will be said.
+        if self.said.len() > SAID_MAX {
+            self.said.clear();
+        }
+        happened
     }
 
     /// Until the reader has had enough, counted in ends.
@@ -119,14 +250,19 @@ impl<S: Source> Follower<S> {
                     return;
                 }
             };
-            for event in &told {
-                if left == 0 || pieces.send(event.event()).await.is_err() {
+            let has_exchanges = told.iter().any(|happened| matches!(happened, Happened::Exchange(_)));
+            for happened in told {
+                let (event, is_end) = match &happened {
+                    Happened::Exchange(told) => (told.event(), told.message_ids.is_some()),
+                    Happened::Other(event) => (event.clone(), false),
+                };
+                if left == 0 || pieces.send(event).await.is_err() {
                     return;
                 }
-                left -= usize::from(event.message_ids.is_some());
-            }
-            if !told.is_empty() {
                 silent = Duration::ZERO;
+                left -= usize::from(is_end);
+            }
+            if has_exchanges {
                 continue;
             }
             if silent >= SILENCE_MAX {

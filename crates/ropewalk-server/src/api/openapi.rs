@@ -1,6 +1,6 @@
 //! The OpenAPI document, made of the types that the routes take and answer with.
 //!
-//! Each route is a line of [`routes`]; its parameters and its answer come from their types, with their doc comments. What types
+//! Each route is a line of `Document::routes`; its parameters and its answer come from their types, with their doc comments. What types
 //! cannot say is added to the schemas: every member of an answer is there, `null` where it has nothing to say, and has the
 //! description and the example that `fields` knows for its name.
 
@@ -29,7 +29,8 @@ use crate::problem::Told;
 use crate::read::agents::{ListAgents, ListedAgents};
 use crate::read::blame::TimelineOf;
 use crate::read::cache::CachePeriod;
-use crate::read::conversations::{ListConversations, Listed};
+use crate::read::changes::{ListChanges, ListedChanges};
+use crate::read::conversations::{ListConversations, Listed, NewTitle, Titled};
 use crate::read::exchanges::{ListExchanges, ListedExchanges};
 use crate::read::insight::{Limit, Suggest, Templates as ListTemplates, Two, WantedText};
 use crate::read::matched::{Bounded, MatchOptions};
@@ -65,6 +66,8 @@ impl Document {
         self.get::<ListConversations, Listed>("/api/v1/conversations", "Conversations, the one that went on last first");
         self.get::<Branches, Tree>("/api/v1/conversations/{ref}", "One conversation with its branches and agents");
         self.get::<Paged, WholeMessages>("/api/v1/conversations/{ref}/messages", "The messages of its active path");
+        self.get::<ListChanges, ListedChanges>("/api/v1/conversations/{ref}/changes", "When its system prompt or its tools became others");
+        self.post::<Nothing, NewTitle, Titled>("/api/v1/conversations/{ref}/title", "Gives it another title; its friendly id stays");
         self.get::<ListExchanges, ListedExchanges>("/api/v1/exchanges", "Exchanges, oldest first, of one conversation or all");
         self.get::<AsOf, Explanation>("/api/v1/exchanges/{ref}", "One exchange, with the decision that gave it its place");
         self.file::<AsOf>("/api/v1/exchanges/{ref}/{half}", "application/octet-stream", "The bytes of its `request`, its `response`, or what was `sent` in the request's place");
@@ -95,25 +98,25 @@ impl Document {
         let answer = self.content::<A>();
         let changed = json!({"description": "The answer", "headers": {"ETag": {"schema": {"type": "string"}}}, "content": answer});
         let same = json!({"description": "Nothing changed since the answer whose `ETag` is in `If-None-Match`"});
-        self.add::<P>(Method::GET, path, summary, json!({"200": changed, "304": same}), None);
+        self.add::<P>(&Method::GET, path, summary, json!({"200": changed, "304": same}), None);
     }
 
     fn post<P: IntoParams, B: ToSchema, A: ToSchema>(&mut self, path: &str, summary: &str) {
         let (body, answer) = (self.content::<B>(), self.content::<A>());
         let responses = json!({"200": {"description": "The answer", "content": answer}});
         let body = json!({"required": true, "content": body});
-        self.add::<P>(Method::POST, path, summary, responses, Some(body));
+        self.add::<P>(&Method::POST, path, summary, responses, Some(body));
     }
 
     /// An answer that is no JSON value of ours.
     fn file<P: IntoParams>(&mut self, path: &str, kind: &str, summary: &str) {
         let responses = json!({"200": {"description": "The answer", "content": {kind: {}}}});
-        self.add::<P>(Method::GET, path, summary, responses, None);
+        self.add::<P>(&Method::GET, path, summary, responses, None);
     }
 
     fn add<P: IntoParams>(
         &mut self,
-        method: Method,
+        method: &Method,
         path: &str,
         summary: &str,
         mut responses: Value,

@@ -17,14 +17,18 @@ use super::{Answer, Json, Shared, events, openapi};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
-use crate::read::{agents, blame, cache, conversations, exchanges, insight, resolve, search, stats, time, tree, whole};
+use crate::read::{
+    agents, blame, cache, changes, conversations, exchanges, insight, resolve, search, stats, time, tree, whole,
+};
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 27] = [
+pub const ROUTES: [(Method, &str); 29] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
+    (Method::GET, "/api/v1/conversations/{ref}/changes"),
+    (Method::POST, "/api/v1/conversations/{ref}/title"),
     (Method::GET, "/api/v1/exchanges"),
     (Method::GET, "/api/v1/exchanges/{ref}"),
     (Method::GET, "/api/v1/exchanges/{ref}/{half}"),
@@ -56,6 +60,8 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/conversations" => get(list_conversations::<S>),
         "/api/v1/conversations/{ref}" => get(conversation::<S>),
         "/api/v1/conversations/{ref}/messages" => get(messages::<S>),
+        "/api/v1/conversations/{ref}/changes" => get(changes_around::<S>),
+        "/api/v1/conversations/{ref}/title" => post(retitle::<S>),
         "/api/v1/exchanges" => get(list_exchanges::<S>),
         "/api/v1/exchanges/{ref}" => get(exchange::<S>),
         "/api/v1/exchanges/{ref}/{half}" => get(recorded_bytes::<S>),
@@ -191,21 +197,36 @@ async fn conversation<S: Source>(
 }
 
 async fn messages<S: Source>(
+    State(shared): State<Arc<Shared<S>>>,
     whose: Whose<S>,
     Within(name): Within<String>,
     Asked(asked): Asked<whole::Paged>,
 ) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
-    Json::of(&whole::messages(&owned, &name, &asked).await?)
+    Json::of(&whole::messages(&owned, &shared.shapes, &name, &asked).await?)
 }
 
 async fn session_messages<S: Source>(
+    State(shared): State<Arc<Shared<S>>>,
     whose: Whose<S>,
     Within(session): Within<String>,
     Asked(asked): Asked<whole::Paged>,
 ) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
-    Json::of(&whole::session_messages(&owned, &session, &asked).await?)
+    Json::of(&whole::session_messages(&owned, &shared.shapes, &session, &asked).await?)
+}
+
+async fn changes_around<S: Source>(
+    whose: Whose<S>,
+    Within(name): Within<String>,
+    Asked(asked): Asked<changes::ListChanges>,
+) -> Answer {
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&changes::changes(&owned, &name, &asked).await?)
+}
+
+async fn retitle<S: Source>(whose: Whose<S>, Within(name): Within<String>, Whole(body): Whole) -> Answer {
+    Json::of(&conversations::retitle(&whose.now().await?, &name, &body).await?)
 }
 
 async fn list_exchanges<S: Source>(whose: Whose<S>, Asked(asked): Asked<exchanges::ListExchanges>) -> Answer {

@@ -16,6 +16,9 @@ use crate::source::Owned;
 const LISTED: usize = 20;
 const LISTED_MAX: usize = 100;
 
+/// Exchanges of a conversation that a filter looks at; what is behind them is what came before.
+const LOOKED_AT_MAX: usize = 4_096;
+
 #[derive(Debug, Default, Deserialize, JsonSchema, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
@@ -26,7 +29,19 @@ pub struct ListConversations {
     /// Only those whose last exchange was before then.
     #[serde(default)]
     pub until: Option<String>,
-    /// Conversations on a page: 20 unless you say, 100 at most.
+    /// Only those with an exchange of a model whose name has this in it.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// Only those in which an agent whose name has this in it worked.
+    #[serde(default)]
+    pub agent: Option<String>,
+    /// Only those of this project.
+    #[serde(default)]
+    pub project: Option<String>,
+    /// Only those that cost as much, in dollars.
+    #[serde(default)]
+    pub cost: Option<f64>,
+    /// Conversations on a page: 20 unless you say, 100 at most; with a filter there may be fewer although more follow.
     #[serde(default)]
     pub limit: Option<usize>,
     /// `next_cursor` of the page before.
@@ -61,7 +76,9 @@ pub async fn conversations<S: Store>(owned: &Owned<S>, asked: &ListConversations
     let next_cursor = rows.last().filter(|_| is_more).map(write_cursor);
     let mut conversations = Vec::with_capacity(rows.len());
     for row in &rows {
-        conversations.push(shown(view.conversation(row).await?));
+        if matches(&view, row, asked).await? {
+            conversations.push(shown(view.conversation(row).await?));
+        }
     }
     Ok(Listed {
         conversations,
@@ -69,10 +86,72 @@ pub async fn conversations<S: Store>(owned: &Owned<S>, asked: &ListConversations
     })
 }
 
+/// Whether it is one of those that were asked for. What its exchanges say is only read where it is asked for.
+async fn matches<S: Store>(
+    view: &View<'_, S>,
+    row: &ConversationRow,
+    asked: &ListConversations,
+) -> Result<bool, Problem> {
+    if let Some(cost) = asked.cost
+        && view.conversation(row).await?.cost_usd < cost
+    {
+        return Ok(false);
+    }
+    let wanted =
+        [&asked.model, &asked.agent, &asked.project].map(|wanted| wanted.as_deref().filter(|text| !text.is_empty()));
+    let mut is_met = wanted.map(|wanted| wanted.is_none());
+    let has = |text: Option<&str>, wanted: Option<&str>| {
+        wanted.is_some_and(|wanted| text.is_some_and(|text| text.to_lowercase().contains(&wanted.to_lowercase())))
+    };
+    let [model, agent, project] = wanted;
+    let (mut after, mut read) = (None, 0);
+    while is_met.contains(&false) && read < LOOKED_AT_MAX {
+        let links = view.links_in(row.root, after).await?;
+        let Some(last) = links.last() else { break };
+        after = Some((last.at, last.exchange));
+        read += links.len();
+        for exchange in view.rows(links.iter().map(|link| link.exchange).collect()).await? {
+            is_met[0] |= has(exchange.model.as_deref(), model);
+            is_met[1] |= has(exchange.agent.as_deref(), agent);
+            is_met[2] |= exchange.project.is_some() && exchange.project.as_deref() == project;
+        }
+    }
+    Ok(!is_met.contains(&false))
+}
+
 /// With a title that is no novel.
 pub(super) fn shown(mut conversation: ConversationView) -> ConversationView {
     conversation.title = bounds::title(conversation.title);
     conversation
+}
+
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewTitle {
+    pub title: String,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Titled {
+    pub v: u32,
+    pub friendly_id: String,
+    pub title: String,
+}
+
+/// Another title for a conversation, whose friendly id stays.
+pub async fn retitle<S: Store>(owned: &Owned<S>, name: &str, body: &[u8]) -> Result<Titled, Problem> {
+    let unreadable = |_| Problem::bad_request("this says no title").hint("send {\"title\": …}");
+    let NewTitle { title } = serde_json::from_slice(body).map_err(unreadable)?;
+    let title = bounds::cut(title.trim(), 0, bounds::TITLE_CHARS_MAX).0;
+    if title.is_empty() {
+        return Err(Problem::bad_request("a title has to say something"));
+    }
+    let friendly_id = owned.view_to_find(name)?.set_title(name, &title).await?;
+    Ok(Titled {
+        v: 1,
+        friendly_id,
+        title,
+    })
 }
 
 fn write_cursor(row: &ConversationRow) -> String {

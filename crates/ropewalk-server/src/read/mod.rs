@@ -2,8 +2,9 @@
 //!
 //! [`search`] finds words, [`conversations`], [`exchanges`] and [`agents`] list, [`messages`] reads for agents and [`whole`] for
 //! programs, [`tree`] shows who branched off and who started whom, [`resolve`] follows references, [`matched`] finds what was said and
-//! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool, [`insight`] what else the
-//! history shows, [`stats`] adds up. The engine's views do the work; here it is bounded and cut into pages.
+//! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool, [`changes`] when a
+//! conversation got others, [`insight`] what else the
+//! history shows, [`stats`] adds up, `kept` remembers what takes long. The engine's views do the work; here it is bounded and cut into pages.
 //!
 //! A cursor is a text that only means something here. It names what the page before it ended with, never a place in the store;
 //! only a search, whose order is that of the best match, counts.
@@ -11,9 +12,11 @@
 pub mod agents;
 pub mod blame;
 pub mod cache;
+pub mod changes;
 pub mod conversations;
 pub mod exchanges;
 pub mod insight;
+mod kept;
 pub mod matched;
 pub mod messages;
 pub mod resolve;

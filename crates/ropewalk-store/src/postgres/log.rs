@@ -27,6 +27,9 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &LogChanges) -> Res
     }
     save_records(&transaction, owner, &changes.records).await?;
     save_files(&transaction, owner, &changes.files).await?;
+    if changes.is_seen() {
+        query(&transaction, sql::TOUCH_LINKS, &[&owner.0]).await?;
+    }
     transaction.commit().await.map_err(problem)
 }
 

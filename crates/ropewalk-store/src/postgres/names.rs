@@ -28,6 +28,8 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &NameChanges) -> Re
         let titles: BTreeMap<i64, &str> = changes.titles.iter().map(|(of, title)| (of.0, &**title)).collect();
         let exchanges: Vec<i64> = titles.keys().copied().collect();
         let titles: Vec<_> = titles.values().map(|title| escape(title)).collect();
+        // First the row that linking holds while it moves names.
+        query(&transaction, sql::TOUCH_LINKS, &[&owner.0]).await?;
         query(&transaction, sql::SET_TITLES, &[&owner.0, &exchanges, &titles]).await?;
     }
     if let Some(position) = changes.named_to {

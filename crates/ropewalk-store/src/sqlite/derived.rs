@@ -25,6 +25,14 @@ pub(super) fn state(connection: &Connection, owner: OwnerId) -> Result<LinkState
     found.optional().map_err(problem)?.ok_or(StoreError::NoOwner)
 }
 
+/// Something is to be seen that linking did not conclude: whoever linked meanwhile reads again.
+pub(super) fn touch(connection: &Connection, owner: OwnerId) -> Result<()> {
+    let update = "UPDATE owner SET link_version = link_version + 1 WHERE owner_id = ?1";
+    let mut statement = connection.prepare_cached(update).map_err(problem)?;
+    statement.execute([owner.0]).map_err(problem)?;
+    Ok(())
+}
+
 /// Runs in the writer's savepoint, which makes it all or nothing; nobody else writes meanwhile.
 pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChanges) -> Result<bool> {
     if state(connection, owner)?.version != changes.version {

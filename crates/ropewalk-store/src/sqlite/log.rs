@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use crate::facts::OwnerId;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::packed::{read_record, write_record};
-use crate::sqlite::problem;
+use crate::sqlite::{derived, problem};
 use crate::store::{PAGE_MAX, Result};
 
 pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LogChanges) -> Result<()> {
@@ -16,6 +16,9 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LogChanges
     }
     for record in &changes.records {
         save_record(connection, owner, record)?;
+    }
+    if changes.is_seen() {
+        derived::touch(connection, owner)?;
     }
     let insert = "INSERT INTO imported_file (owner_id, path, size, modified, tail, position, problems) \
                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (owner_id, path) DO UPDATE SET size = excluded.size, \

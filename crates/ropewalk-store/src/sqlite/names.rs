@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::facts::{ExchangeNumber, OwnerId};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, NewName, Pin, Taken, end_of};
-use crate::sqlite::problem;
+use crate::sqlite::{derived, problem};
 use crate::store::{PAGE_MAX, Result};
 
 pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &NameChanges) -> Result<Taken> {
@@ -27,6 +27,9 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &NameChange
         statement
             .execute(params![owner.0, exchange.0, title])
             .map_err(problem)?;
+    }
+    if !changes.titles.is_empty() {
+        derived::touch(connection, owner)?;
     }
     if let Some(position) = changes.named_to {
         let update = "UPDATE owner SET named_to = max(named_to, ?2) WHERE owner_id = ?1";

@@ -2,9 +2,10 @@
 //!
 //! A data folder has one writer. While a server runs, a command that changes something asks it to, over a socket in the folder
 //! that only its user can open: one JSON line for each request, one for its answer. [`server`] has its end, [`client`] the
-//! command's. Recording the same again changes nothing, so a connection that breaks can be tried again.
+//! command's, [`imports`] how far commands that import have come. Recording the same again changes nothing, so a connection that breaks can be tried again.
 
 pub(crate) mod client;
+pub(crate) mod imports;
 mod sent;
 pub(crate) mod server;
 

@@ -18,6 +18,7 @@ use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
+use super::imports::Imports;
 use super::sent::{SentFile, SentLogged};
 use super::{
     Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path, title,
@@ -64,7 +65,7 @@ impl Drop for Changes {
 }
 
 impl Changes {
-    pub(crate) fn listen(data_folder: &Path, store: Opened, rules: Rules) -> io::Result<Self> {
+    pub(crate) fn listen(data_folder: &Path, store: Opened, rules: Rules, imports: Arc<Imports>) -> io::Result<Self> {
         let path = socket_path(data_folder);
         // The journal's lock says that no other server uses the folder: what is there was left by a dead one.
         match fs::remove_file(&path) {
@@ -73,12 +74,12 @@ impl Changes {
         }
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let listening = tokio::spawn(accept(listener, store, rules));
+        let listening = tokio::spawn(accept(listener, store, rules, imports));
         Ok(Changes { path, listening })
     }
 }
 
-async fn accept(listener: UnixListener, store: Opened, rules: Rules) {
+async fn accept(listener: UnixListener, store: Opened, rules: Rules, imports: Arc<Imports>) {
     let places = Arc::new(Semaphore::new(COMMANDS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -92,10 +93,10 @@ async fn accept(listener: UnixListener, store: Opened, rules: Rules) {
                 continue;
             }
         };
-        let (store, rules) = (store.clone(), rules.clone());
+        let (store, rules, imports) = (store.clone(), rules.clone(), Arc::clone(&imports));
         // Preparing and linking keep a processor busy, so it is not done on the threads that accept.
         tokio::task::spawn_blocking(move || {
-            let served = tokio::runtime::Handle::current().block_on(serve(stream, store, &rules));
+            let served = tokio::runtime::Handle::current().block_on(serve(stream, store, &rules, &imports));
             if let Err(error) = served {
                 tracing::debug!(%error, "a command went away");
             }
@@ -104,7 +105,8 @@ async fn accept(listener: UnixListener, store: Opened, rules: Rules) {
     }
 }
 
-async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Result<()> {
+async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules, imports: &Imports) -> io::Result<()> {
+    let import = imports.begin();
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
     let opened = store.wait_for(Option::is_some).await.map(|store| store.clone());
@@ -121,7 +123,10 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules) -> io::Resu
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
-            Ok(request) => change(&mut recorders, &mut logs, rules, request).await,
+            Ok(request) => {
+                import.count(&request);
+                change(&mut recorders, &mut logs, rules, request).await
+            }
             Err(error) => Err(Failure::new(
                 Kind::Internal,
                 format!("the request cannot be read: {error}"),

@@ -26,12 +26,12 @@ pub(crate) async fn run(
     arguments: &Show,
     out: &mut Out,
 ) -> Result<(), Failure> {
-    let mut tree = view.session(&arguments.reference).await?;
+    let tree = view.session(&arguments.reference).await?;
     let amount = match context.json {
         true => Amount::Everything,
         false => Amount::Briefs,
     };
-    let page = view.session_messages(&mut tree, None, usize::MAX, amount).await?;
+    let page = view.session_messages(&tree, None, usize::MAX, amount).await?;
     if context.json {
         return out.json(&page);
     }

@@ -41,6 +41,10 @@ pub const RECORDS_MAX: usize = 1_000_000;
 /// Exchanges of a session that are looked at to find its conversations.
 const SESSION_EXCHANGES_MAX: usize = 64;
 
+/// What a node and a row take in memory, with the texts that they hold.
+const NODE_BYTES: usize = std::mem::size_of::<Node>() + 256;
+const ROW_BYTES: usize = std::mem::size_of::<ExchangeRow>() + 512;
+
 /// A message in the shape of seed 004.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub struct SessionMessage {
@@ -110,7 +114,7 @@ pub struct SessionTree {
 }
 
 /// A draft in its place. Parents precede their children.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Node {
     draft: Draft,
     place: Place,
@@ -133,6 +137,12 @@ struct Scope {
 impl SessionTree {
     pub fn total(&self) -> usize {
         self.nodes.len()
+    }
+
+    /// About how many bytes of memory it takes.
+    pub fn bytes(&self) -> usize {
+        let node = |node: &Node| NODE_BYTES + node.draft.said.content.len() * 2;
+        self.rows.len() * ROW_BYTES + self.nodes.iter().map(node).sum::<usize>()
     }
 
     /// The parent's position, of the message at a position.
@@ -324,7 +334,7 @@ impl<S: Store> View<'_, S> {
     /// A page of a tree's messages behind a cursor, with what they say.
     pub async fn session_messages(
         &self,
-        tree: &mut SessionTree,
+        tree: &SessionTree,
         after: Option<&str>,
         limit: usize,
         amount: Amount,
@@ -341,21 +351,19 @@ impl<S: Store> View<'_, S> {
         };
         let total = tree.nodes.len();
         let end = first.saturating_add(limit).min(total);
-        self.fill(&mut tree.nodes[first..end], &tree.rows, amount).await?;
-        let messages: Vec<SessionMessage> = (first..end).map(|at| tree.message(at)).collect();
+        let mut page = tree.nodes[first..end].to_vec();
+        self.fill(&mut page, &tree.rows, amount).await?;
+        let messages: Vec<SessionMessage> = page.into_iter().map(|node| tree.message(node)).collect();
         let next = messages.last().filter(|_| end < total).map(|last| last.uuid.clone());
         Ok(SessionMessages { messages, total, next })
     }
 }
 
 impl SessionTree {
-    fn message(&mut self, at: usize) -> SessionMessage {
-        let parent = self.nodes[at]
-            .parent
-            .map(|parent| self.nodes[parent].draft.record.uuid.clone());
-        let node = &mut self.nodes[at];
-        let said = std::mem::take(&mut node.draft.said);
-        let draft = &node.draft;
+    fn message(&self, node: Node) -> SessionMessage {
+        let parent = node.parent.map(|parent| self.nodes[parent].draft.record.uuid.clone());
+        let draft = node.draft;
+        let said = draft.said;
         let record = &draft.record;
         let row = draft.answer_of.and_then(|number| self.rows.get(&number));
         let at = record.at.map(|at| utc(Micros(at.as_microsecond())));
@@ -366,7 +374,7 @@ impl SessionTree {
             uuid,
             // One that is not here is still named, so that a fork can be followed.
             parent_uuid: parent.or_else(|| record.parent_uuid.clone().filter(|_| node.place != Place::CutCycle)),
-            parent_uuid_alias: draft.declared_parent.clone(),
+            parent_uuid_alias: draft.declared_parent,
             session_id: draft.session.clone(),
             session_id_alias: draft.session.clone(),
             kind: record.kind.name(),
@@ -393,8 +401,8 @@ impl SessionTree {
                 Place::Orphan => "orphan",
                 Place::CutCycle => "cycle",
             },
-            agent_id: draft.agent.clone(),
-            tool_use_id: draft.tool_use.clone(),
+            agent_id: draft.agent,
+            tool_use_id: draft.tool_use,
             is_error: (record.kind == MessageKind::ToolResult).then_some(said.is_error),
             exchange_id: row.map(|row| row.id.clone()),
         }

@@ -68,6 +68,8 @@ const FIELDS: &[Field] = &[
     ("format", "Whose shape the request has.", "\"anthropic\""),
     ("friendly_id", "The conversation's name for people; `null` until it has one.", "\"react_optimization_83p6\""),
     ("half", "`request`, `response` or `sent`.", "\"request\""),
+    ("hash_after", "Of what is there now.", "\"9f86d081884c7d65\""),
+    ("hash_before", "Of what was there before.", "\"2c26b46b68ffc68f\""),
     ("hint", "What to do.", "\"give more of it, or the whole id\""),
     ("hits", "What was found, or how often.", ""),
     ("id", "Its own id.", "\"0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001\""),
@@ -166,11 +168,15 @@ const FIELDS: &[Field] = &[
     ("title", "What the conversation is called.", "\"Fix the failing tests\""),
     ("tokens", "How many tokens.", ""),
     ("tokens_added_estimate", "About how many tokens more than before.", "312"),
+    ("tokens_after", "About how many tokens it has now.", "2212"),
+    ("tokens_before", "About how many tokens it had.", "1900"),
     ("tokens_estimate", "About how many tokens it has.", "1900"),
     ("tokens_sent", "Tokens that went to models.", "1250000"),
     ("tool", "The tool.", "\"Read\""),
     ("tool_calls", "Calls of tools.", ""),
     ("tool_use_id", "Of a tool operation: the call.", "\"toolu_01\""),
+    ("tools_added", "Tools that are new.", ""),
+    ("tools_removed", "Tools that are gone.", ""),
     ("toolset_hash", "Of the tools' names.", "\"9f86d081884c7d65\""),
     ("total", "Of all pages together.", ""),
     ("turns", "How many turns.", "42"),
@@ -207,7 +213,7 @@ const VALUES: &[(&str, &str, &[&str])] = &[
 const LEFT_OUT: &[&str] = &["is_error", "tools_added", "tools_removed", "message_ids"];
 
 /// What callers send: members that they need not say.
-const SENT: &[&str] = &["WantedText"];
+const SENT: &[&str] = &["WantedText", "NewTitle"];
 
 pub(super) fn explain_parameter(parameter: &mut Value) {
     let name = parameter["name"].as_str().unwrap_or_default().to_owned();

@@ -40,6 +40,7 @@ statements! {
     LINK_STATE = "SELECT link_version, linked_to, last_position, named_to FROM owner WHERE owner_id = $1";
     /// Who saves for the same owner waits here; other owners have other rows.
     LOCK_LINKS = "SELECT link_version FROM owner WHERE owner_id = $1 FOR UPDATE";
+    TOUCH_LINKS = "UPDATE owner SET link_version = link_version + 1 WHERE owner_id = $1";
     ADVANCE_LINKS = "UPDATE owner SET link_version = link_version + 1, linked_to = $2 WHERE owner_id = $1";
     DROP_LINKS = "DELETE FROM link WHERE owner_id = $1";
     DROP_BRANCHES = "DELETE FROM branch WHERE owner_id = $1";

@@ -5,12 +5,16 @@ use std::sync::Arc;
 use ropewalk_core::cost::PriceTable;
 use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
+use ropewalk_server::source::Standing;
 use ropewalk_server::{Access, Api, Problem, Source};
 use ropewalk_store::{Micros, OwnerId};
 use serde_json::json;
 
+use super::local::Health;
+use super::metrics::Sources;
 use crate::any_store::AnyStore;
 use crate::audit;
+use crate::changes::imports::Imports;
 use crate::changes::server::Opened;
 use crate::config::{Config, Prices};
 use crate::failure::Failure;
@@ -24,6 +28,8 @@ pub(super) struct Recorded {
     pub(super) opened: Opened,
     pub(super) linking: Settings,
     pub(super) prices: Prices,
+    pub(super) sources: Arc<Sources>,
+    pub(super) imports: Arc<Imports>,
 }
 
 impl Source for Recorded {
@@ -46,6 +52,19 @@ impl Source for Recorded {
 
     fn prices(&self) -> Arc<dyn PriceTable + Send + Sync> {
         self.prices.clone()
+    }
+
+    fn standing(&self, owner: &str) -> Vec<Standing> {
+        let health = Health::of(&self.sources);
+        let mut standing = vec![("health", String::new(), health.brief())];
+        for import in self.imports.of(owner) {
+            standing.push(("import.progress", import.import.to_string(), json!(import)));
+        }
+        for (id, response_bytes) in self.sources.journal.counters().under_way.of(owner) {
+            let data = json!({"id": id, "response_bytes": response_bytes});
+            standing.push(("exchange.delta", id.to_string(), data));
+        }
+        standing
     }
 }
 

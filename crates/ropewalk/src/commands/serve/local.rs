@@ -67,7 +67,7 @@ const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset
 
 /// Whether clients are served, which is always if this is read, and how far recording is behind.
 #[derive(Debug, Serialize)]
-struct Health {
+pub(super) struct Health {
     status: &'static str,
     version: &'static str,
     /// `up`, `opening`, or `down` while the journal keeps what the store cannot take.
@@ -82,7 +82,7 @@ struct Health {
 }
 
 impl Health {
-    fn of(sources: &Sources) -> Self {
+    pub(super) fn of(sources: &Sources) -> Self {
         let counted = sources.recording();
         let is_down = counted.store_failures > 0;
         Health {
@@ -102,6 +102,14 @@ impl Health {
             exchanges_not_kept: counted.gap_exchanges,
             exchanges_rejected: counted.rejected,
         }
+    }
+}
+
+impl Health {
+    /// Without what changes all the time.
+    pub(super) fn brief(&self) -> serde_json::Value {
+        serde_json::json!({"status": self.status, "version": self.version, "store": self.store,
+            "exchanges_not_kept": self.exchanges_not_kept, "exchanges_rejected": self.exchanges_rejected})
     }
 }
 

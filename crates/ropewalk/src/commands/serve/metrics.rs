@@ -19,6 +19,7 @@ use crate::changes::server::Opened;
 use crate::commands::serve::survey::{Survey, Surveyed};
 
 /// Where the numbers come from.
+#[derive(Debug)]
 pub(super) struct Sources {
     pub(super) journal: Journal,
     reuse: Arc<reuse::Counters>,

@@ -29,6 +29,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::any_store::AnyStore;
+use crate::changes::imports::Imports;
 use crate::changes::server::{Changes, Opened, Rules};
 use crate::cli::Serve;
 use crate::config::{Config, DEFAULT_LISTEN, Place};
@@ -156,17 +157,6 @@ impl Server {
         let references = Arc::new(references);
         let reuse = Arc::new(Reuse::new(store.clone(), config.serving.reuse_rules(), runtime.clone()));
         let access = api::access(config, &settings.owners)?;
-        let recorded = Recorded {
-            opened: store.clone(),
-            linking: config.linking,
-            prices: config.prices.clone(),
-        };
-        let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
-        let local_owner = match &settings.owners {
-            Owners::Local(owner) => Some(owner.to_string()),
-            Owners::Tokens(_) | Owners::Credential(_) => None,
-        };
-        let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
         let sources = Arc::new(Sources::new(
             journal.clone(),
             Arc::clone(references.counters()),
@@ -174,7 +164,21 @@ impl Server {
             store.clone(),
             Survey::start(store.clone()),
         ));
-        let changes = listen_for_changes(config, store)?;
+        let imports = Arc::new(Imports::default());
+        let recorded = Recorded {
+            opened: store.clone(),
+            linking: config.linking,
+            prices: config.prices.clone(),
+            sources: Arc::clone(&sources),
+            imports: Arc::clone(&imports),
+        };
+        let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
+        let local_owner = match &settings.owners {
+            Owners::Local(owner) => Some(owner.to_string()),
+            Owners::Tokens(_) | Owners::Credential(_) => None,
+        };
+        let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
+        let changes = listen_for_changes(config, store, imports)?;
         let local = local::routes(Arc::clone(&sources), Arc::clone(&api), runtime);
         // What is answered from the store is what would have been sent.
         let interposed: Vec<Arc<dyn Interpose>> = vec![references.clone(), reuse.clone()];
@@ -326,7 +330,7 @@ fn redacting(config: &Config) -> Result<Redacting, Failure> {
 }
 
 /// Only a folder has one writer; a database server takes changes from anybody.
-fn listen_for_changes(config: &Config, store: Opened) -> Result<Option<Changes>, Failure> {
+fn listen_for_changes(config: &Config, store: Opened, imports: Arc<Imports>) -> Result<Option<Changes>, Failure> {
     let Place::Folder(folder) = &config.place else {
         return Ok(None);
     };
@@ -335,7 +339,7 @@ fn listen_for_changes(config: &Config, store: Opened) -> Result<Option<Changes>,
         spawn_tools: config.spawn_tools.clone(),
         prices: config.prices.clone(),
     };
-    let listening = Changes::listen(folder, store, rules).map_err(|error| {
+    let listening = Changes::listen(folder, store, rules, imports).map_err(|error| {
         Failure::new(
             Kind::Configuration,
             format!("no socket in {}: {error}", folder.display()),

@@ -4,6 +4,7 @@
 //! (kills) and `ROPEWALK_FROZEN_S=60` (seconds that a store is frozen).
 
 mod api;
+mod api_changes;
 mod bad_clients;
 mod beside;
 pub(crate) mod client;

@@ -1,0 +1,296 @@
+import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { Fragment, useState, type ReactNode } from "react";
+import type { CacheStats, Stats, Waste } from "../api";
+import { CacheReportOf } from "../parts/CacheReport";
+import { Diff } from "../parts/Diff";
+import { Failure, Loading } from "../parts/State";
+import { lastDays, perDay } from "../pure/days";
+import { counted, dollars, exact, moment, percent, short } from "../pure/format";
+import { firstLine, visible } from "../pure/visible";
+import * as queries from "../queries";
+import { follow, go, to, usePlace, withQuery } from "../router";
+import { startOfToday, useNow } from "../time";
+
+const PERIODS = [7, 30, 90];
+const DAY_MS = 86_400_000;
+
+/** Ranked tables first, charts second; each row leads to its evidence. */
+export default function Insight() {
+  const place = usePlace();
+  const now = useNow();
+  const days = PERIODS.find((one) => String(one) === place.query.get("days")) ?? 30;
+  const since = new Date(Date.parse(startOfToday(now)) - (days - 1) * DAY_MS).toISOString();
+  return (
+    <div className="page insight">
+      <div className="filters">
+        <h1>Insight</h1>
+        {PERIODS.map((one) => (
+          <button key={one} type="button" aria-pressed={one === days} onClick={() => go(withQuery(place, { days: String(one) }))}>
+            {one} days
+          </button>
+        ))}
+      </div>
+      <Section title="What broke the cache" asked={useQuery(queries.cacheStats(since))} what="causes">
+        {(stats) => <Causes stats={stats} />}
+      </Section>
+      <Section title="Cache over time" asked={useQuery(queries.stats(since))} what="days">
+        {(stats) => <Hits stats={stats} now={now} days={days} />}
+      </Section>
+      <Section title="Sent again and again" asked={useQuery(queries.waste)} what="what is repeated">
+        {(waste) => <Repeats waste={waste} />}
+      </Section>
+      <TimelineOf of={place.query.get("of") ?? ""} />
+      <Section title="Nearly the same conversations" asked={useQuery(queries.nearDuplicates)} what="pairs">
+        {({ pairs }) =>
+          pairs.length === 0 ? (
+            <p className="quiet">None are alike.</p>
+          ) : (
+            <table>
+              <tbody>
+                {pairs.map((pair) => (
+                  <tr key={`${pair.a.conversation_id} ${pair.b.conversation_id}`}>
+                    <td className="number">{percent(pair.score)}</td>
+                    <td>{pair.kind.replaceAll("_", " ")}</td>
+                    <td>
+                      {[pair.a, pair.b].map((one) => (
+                        <p key={one.conversation_id}>
+                          <a href={to.conversation(one.friendly_id ?? one.conversation_id)} onClick={follow} dir="auto">
+                            {visible(firstLine(one.title ?? "", 80)) || "(untitled)"}
+                          </a>
+                        </p>
+                      ))}
+                    </td>
+                    <td className="wide-only quiet">{visible(firstLine(pair.excerpt, 80))}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Section>
+      <Section title="Prompts that recur" asked={useQuery(queries.templates)} what="templates">
+        {({ templates }) =>
+          templates.length === 0 ? (
+            <p className="quiet">No prompt recurs.</p>
+          ) : (
+            <table>
+              <tbody>
+                {templates.map((template) => (
+                  <tr key={template.text}>
+                    <td className="number">{template.times} ×</td>
+                    <td className="template" dir="auto">
+                      {visible(firstLine(template.text, 240))}
+                      {template.places.map((place, at) => (
+                        <p key={at} className="quiet">
+                          {`{${at + 1}}`} {visible(place.values.slice(0, 4).join(" · "))}
+                        </p>
+                      ))}
+                    </td>
+                    <td className="number">{counted(template.conversations, "conversation", "conversations")}</td>
+                  </tr>
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Section>
+    </div>
+  );
+}
+
+interface Asked<T> {
+  title: string;
+  what: string;
+  asked: UseQueryResult<T>;
+  children: (data: T) => ReactNode;
+}
+
+function Section<T>({ title, what, asked, children }: Asked<T>) {
+  return (
+    <section>
+      <h2>{title}</h2>
+      {asked.error ? <Failure error={asked.error} retry={() => void asked.refetch()} /> : asked.data === undefined ? <Loading what={what} /> : children(asked.data)}
+    </section>
+  );
+}
+
+function Causes({ stats }: { stats: CacheStats }) {
+  const [open, setOpen] = useState<string | null>(null);
+  if (stats.causes.length === 0) return <p className="quiet">Nothing broke it, or no provider said what its cache did.</p>;
+  return (
+    <>
+      <p className="under">
+        <span>{counted(stats.turns, "turn", "turns")}</span>
+        {stats.read_share !== null && <span>{percent(stats.read_share)} of what could be read was</span>}
+        <span title={`$${exact(stats.lost_usd)}`}>{dollars(stats.lost_usd)} lost</span>
+        {stats.is_cut && <span>the newest are not in these sums</span>}
+      </p>
+      <table>
+        <thead>
+          <tr>
+            <th>cause</th>
+            <th className="number">turns</th>
+            <th className="number">tokens lost</th>
+            <th className="number">money lost</th>
+            <th>worst turn</th>
+          </tr>
+        </thead>
+        <tbody>
+          {stats.causes.map((cause) => (
+            <Fragment key={cause.cause}>
+              <tr>
+                <td>{cause.cause.replaceAll("_", " ")}</td>
+                <td className="number">{exact(cause.turns)}</td>
+                <td className="number" title={exact(cause.lost_tokens)}>
+                  {short(cause.lost_tokens)}
+                </td>
+                <td className="number" title={`$${exact(cause.lost_usd)}`}>
+                  {dollars(cause.lost_usd)}
+                </td>
+                <td>
+                  <button type="button" aria-expanded={open === cause.cause} onClick={() => setOpen(open === cause.cause ? null : cause.cause)}>
+                    {open === cause.cause ? "hide" : "show"}
+                  </button>
+                </td>
+              </tr>
+              {open === cause.cause && (
+                <tr>
+                  <td colSpan={5}>
+                    <CacheReportOf id={cause.example} />
+                  </td>
+                </tr>
+              )}
+            </Fragment>
+          ))}
+        </tbody>
+      </table>
+    </>
+  );
+}
+
+/** Each day's prompts: what came from the cache, what was written to it, and what it had nothing to do with. */
+function Hits({ stats, now, days: count }: { stats: Stats; now: number; days: number }) {
+  const days = lastDays(now, count);
+  const read = perDay(stats, days, (sums) => sums.cache_read_tokens);
+  const written = perDay(stats, days, (sums) => sums.cache_write_tokens);
+  const fresh = perDay(stats, days, (sums) => sums.input_tokens);
+  const totals = days.map((_, at) => (read[at] ?? 0) + (written[at] ?? 0) + (fresh[at] ?? 0));
+  const largest = Math.max(...totals);
+  if (largest === 0) return <p className="quiet">Nothing was sent.</p>;
+  const series = [
+    ["read from the cache", read, "fill-2"],
+    ["written to it", written, "fill-0"],
+    ["neither", fresh, "fill-1"],
+  ] as const;
+  return (
+    <>
+      <svg className="cost-chart" viewBox={`0 0 ${count * 10} 100`} preserveAspectRatio="none" role="img" aria-label="Tokens sent by day, and what the cache did with them">
+        {days.map((day, at) => {
+          let below = 100;
+          return series.map(([name, values, fill]) => {
+            const height = (100 * (values[at] ?? 0)) / largest;
+            below -= height;
+            return height === 0 ? null : (
+              <rect key={day + name} x={at * 10 + 1} y={below} width={8} height={height} className={fill}>
+                <title>{`${day} ${name}: ${exact(values[at] ?? 0)} tokens`}</title>
+              </rect>
+            );
+          });
+        })}
+      </svg>
+      <ul className="legend">
+        {series.map(([name, values, fill]) => (
+          <li key={name}>
+            <i className={`swatch ${fill}`} /> {name} <span className="quiet">{short(values.reduce((sum, value) => sum + value, 0))}</span>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}
+
+function Repeats({ waste }: { waste: Waste }) {
+  const rows = [
+    ...waste.results.map((one) => ["the same result", one] as const),
+    ...waste.files.map((one) => ["the same file", one] as const),
+  ]
+    .sort(([, a], [, b]) => b.cost_usd - a.cost_usd)
+    .slice(0, 12);
+  if (rows.length === 0) return <p className="quiet">Nothing was sent twice.</p>;
+  return (
+    <table>
+      <thead>
+        <tr>
+          <th>what</th>
+          <th>of</th>
+          <th className="number">times</th>
+          <th className="number">tokens</th>
+          <th className="number">cost</th>
+        </tr>
+      </thead>
+      <tbody>
+        {rows.map(([what, one], at) => (
+          <tr key={at}>
+            <td>{what}</td>
+            <td className="path" title={visible(one.excerpt)}>
+              {visible(firstLine(`${one.tool ?? ""} ${one.argument ?? one.excerpt}`.trim(), 90))}
+            </td>
+            <td className="number">{exact(one.brought)}</td>
+            <td className="number">{short(one.tokens)}</td>
+            <td className="number" title={`$${exact(one.cost_usd)}`}>
+              {dollars(one.cost_usd)}
+            </td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** When system blocks and tools came, changed and went, on the way to an exchange. */
+function TimelineOf({ of }: { of: string }) {
+  const place = usePlace();
+  const [typed, setTyped] = useState(of);
+  const asked = useQuery({ ...queries.timeline({ ref: of }), enabled: of !== "" });
+  return (
+    <section>
+      <h2>System prompt and tools over time</h2>
+      <form
+        className="filters"
+        onSubmit={(event) => {
+          event.preventDefault();
+          go(withQuery(place, { of: typed.trim() }));
+        }}
+      >
+        <label>
+          of a conversation or exchange <input value={typed} onChange={(event) => setTyped(event.target.value)} />
+        </label>
+        <button type="submit">Show</button>
+      </form>
+      {asked.error && <Failure error={asked.error} retry={() => void asked.refetch()} />}
+      {of !== "" && asked.isPending && <Loading what="changes" />}
+      {asked.data && asked.data.changes.length === 0 && <p className="quiet">Nothing changed.</p>}
+      {asked.data && (
+        <ol className="timeline">
+          {asked.data.changes.map((change, at) => (
+            <li key={at}>
+              <p className="under">
+                <time dateTime={change.at}>{moment(change.at)}</time>
+                <b>
+                  {change.kind} {visible(change.name)} {change.what}
+                </b>
+                <span>
+                  {change.tokens_added_estimate >= 0 ? "+" : "−"}
+                  {short(Math.abs(change.tokens_added_estimate))} tokens
+                </span>
+                <span>sent in {counted(change.turns, "turn", "turns")}</span>
+                {change.cost_usd_estimate !== null && <span>{dollars(change.cost_usd_estimate)}</span>}
+              </p>
+              {change.what === "changed" && <Diff before={change.before ?? ""} after={change.after ?? ""} isWhole={false} />}
+            </li>
+          ))}
+        </ol>
+      )}
+    </section>
+  );
+}
