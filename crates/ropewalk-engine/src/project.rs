@@ -72,7 +72,10 @@ impl<S: Store> Projector<'_, S> {
             let rows = self.store.exchanges(self.owner, page, Micros::MAX).await?;
             let Some(last) = rows.last() else { break };
             after = Some((last.at, last.number));
-            let theirs = rows.iter().filter(|row| row.projections_version < PROJECTIONS_VERSION);
+            // Of what was forgotten nothing can be made again.
+            let theirs = rows
+                .iter()
+                .filter(|row| row.hole.is_none() && row.projections_version < PROJECTIONS_VERSION);
             old.extend(theirs.map(|row| row.number));
         }
         old.sort_unstable_by(|a, b| b.cmp(a));

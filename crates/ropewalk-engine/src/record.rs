@@ -90,7 +90,8 @@ impl<'s, S: Store> Recorder<'s, S> {
             tell(raw, prepared);
         }
         let recorded = self.record_prepared(prepared).await?;
-        let names = batch.iter().zip(&recorded).filter(|(raw, _)| !raw.names.is_empty());
+        let names = batch.iter().zip(&recorded);
+        let names = names.filter(|(raw, recorded)| !raw.names.is_empty() && recorded.outcome != Outcome::Forgotten);
         let names: Vec<_> = names.map(|(raw, recorded)| (recorded.number, &raw.names)).collect();
         if !names.is_empty() {
             names::import(self.store, self.owner, &names).await?;

@@ -145,7 +145,7 @@ impl From<LinkError> for Problem {
 impl From<ViewError> for Problem {
     fn from(error: ViewError) -> Self {
         match &error {
-            ViewError::NotFound { reference } => Problem::not_found(reference),
+            ViewError::NotFound { reference } | ViewError::Forgotten { reference, .. } => Problem::not_found(reference),
             ViewError::Ambiguous { .. } => Problem::new(StatusCode::CONFLICT, "ambiguous", error.to_string())
                 .hint("give more of it, or the whole id"),
             ViewError::TooFarBack { .. } => Problem::new(StatusCode::NOT_FOUND, "not_found", error.to_string()),

@@ -10,6 +10,7 @@ use crate::facts::{
     ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Projected, Provenance, Spawn, Status,
     Telling, TextSource,
 };
+use crate::forget::{Compacted, Forgetting, Forgotten, Hole};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
@@ -112,7 +113,12 @@ pub enum Outcome {
     Conflict,
     /// The call was there, told by somebody who knew less of it. Now it is as told here, under the same number.
     Replaced,
+    /// It was forgotten and does not come back. It has no number: [`NO_EXCHANGE`].
+    Forgotten,
 }
+
+/// The number of an exchange that there is none of.
+pub const NO_EXCHANGE: ExchangeNumber = ExchangeNumber(0);
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
@@ -228,6 +234,8 @@ pub struct ExchangeRow {
     pub rules_version: u32,
     /// Of the program that made `hashes` and `keys`; 0 where none was written down.
     pub projections_version: u32,
+    /// It lost something that it said.
+    pub hole: Option<Hole>,
 }
 
 impl ExchangeRow {
@@ -376,7 +384,8 @@ pub trait Store: Send + Sync {
         as_of: Micros,
     ) -> impl Future<Output = Result<Vec<ExchangeRow>>> + Send;
 
-    /// The recorded bytes, checked against their SHA-256. `None` where there are none.
+    /// The recorded bytes, checked against their SHA-256. `None` where there are none, or where they were forgotten. Of a request that
+    /// lost something what is left.
     fn body(
         &self,
         owner: OwnerId,
@@ -458,6 +467,19 @@ pub trait Store: Send + Sync {
 
     /// Indexes up to `limit` waiting texts and says how many are left.
     fn index_texts(&self, limit: usize) -> impl Future<Output = Result<SearchLag>> + Send;
+
+    /// Removes what is told, and what nobody uses then, all or nothing.
+    fn forget(&self, owner: OwnerId, what: Forgetting) -> impl Future<Output = Result<Forgotten>> + Send;
+
+    /// Removes what nobody uses any more; with `is_dry` only counts it.
+    fn sweep(&self, owner: OwnerId, is_dry: bool) -> impl Future<Output = Result<Forgotten>> + Send;
+
+    /// Leaves no copy of what was removed, as far as it is the store's to say, and gives back the room that it took.
+    fn compact(&self) -> impl Future<Output = Result<Compacted>> + Send;
+
+    /// When what had each of these names was forgotten: ids of exchanges, or [`Tombstones::names`](crate::forget::Tombstones).
+    fn forgotten(&self, owner: OwnerId, names: Vec<String>)
+    -> impl Future<Output = Result<Vec<Option<Micros>>>> + Send;
 
     fn stats(&self, owner: OwnerId) -> impl Future<Output = Result<Stats>> + Send;
 

@@ -7,6 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
@@ -139,6 +140,18 @@ impl<S: Store> Store for Watched<S> {
     }
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         watched!(self.index_texts(limit))
+    }
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        watched!(self.forget(owner, what))
+    }
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        watched!(self.sweep(owner, is_dry))
+    }
+    async fn compact(&self) -> Result<Compacted> {
+        watched!(self.compact())
+    }
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        watched!(self.forgotten(owner, names))
     }
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {
         watched!(self.stats(owner))

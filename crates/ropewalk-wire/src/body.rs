@@ -62,6 +62,14 @@ impl RequestBody {
         })
     }
 
+    /// Where each message of the chain stands in the body, with how many of its blocks are in it.
+    pub fn places(&self) -> impl Iterator<Item = (Range<usize>, usize)> + '_ {
+        let counted = self.memo.members.iter().filter(|member| !member.is_shadowed);
+        let held = counted.flat_map(|member| &member.held);
+        let chained = held.filter(|held| held.element.is_chained());
+        chained.map(|held| (held.range.clone(), held.element.values.len()))
+    }
+
     /// The value of each block in the chain, beside its node.
     pub fn values(&self) -> impl Iterator<Item = ValueHash> + '_ {
         self.memo.chained().flat_map(|element| element.values.iter().copied())

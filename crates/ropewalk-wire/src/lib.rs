@@ -11,6 +11,7 @@
 mod anthropic;
 mod assemble;
 pub mod auxiliary;
+pub mod blank;
 mod body;
 mod chat;
 mod cut;

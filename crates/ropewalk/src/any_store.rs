@@ -6,6 +6,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_engine::link::{LinkError, Linker, Overlay, Settings};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
@@ -14,7 +15,8 @@ use ropewalk_store::store::{
 };
 use ropewalk_store::{HashPrefix, Postgres, Sqlite, Store};
 
-#[derive(Debug)]
+/// Clones are the same store.
+#[derive(Debug, Clone)]
 pub(crate) enum AnyStore {
     Sqlite(Arc<Sqlite>),
     Postgres(Arc<Postgres>),
@@ -162,6 +164,22 @@ impl Store for AnyStore {
 
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         delegate!(self, store => store.index_texts(limit))
+    }
+
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        delegate!(self, store => store.forget(owner, what))
+    }
+
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        delegate!(self, store => store.sweep(owner, is_dry))
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        delegate!(self, store => store.compact())
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        delegate!(self, store => store.forgotten(owner, names))
     }
 
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {

@@ -1,16 +1,18 @@
 //! Arguments, and the words people read about them.
 
+mod administration;
+mod operations;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
-mod administration;
-
 pub(crate) use administration::{
     Audit, Completions, Configuration, Doctor, Hash, Man, Mcp, Statusline, Store, StoreVerb,
 };
+pub(crate) use operations::{Backup, DropWhat, Forget, Fsck, Gc, Restore, Retain};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -109,6 +111,11 @@ pub(crate) enum Verb {
     Rebuild(Rebuild),
     Stats(Stats),
     Fsck(Fsck),
+    Forget(Forget),
+    Retain(Retain),
+    Gc(Gc),
+    Backup(Backup),
+    Restore(Restore),
     Hash(Hash),
     Mcp(Mcp),
     Doctor(Doctor),
@@ -734,29 +741,6 @@ pub(crate) struct Rebuild {
     /// First make the hashes and keys again that an older version made; when interrupted, the next run goes on
     #[arg(long)]
     pub(crate) projections: bool,
-}
-
-/// Look for damage
-///
-/// Findings are errors, warnings or notes; only errors make the exit code 1.
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  ropewalk fsck
-  ropewalk fsck --read-data                     also rehash every part and join every body
-  ropewalk fsck --repair --dry-run              what a repair would do
-  ropewalk fsck --repair                        and do it: only records of logs change, never an exchange")]
-pub(crate) struct Fsck {
-    /// Also rehash every part and join every body
-    #[arg(long)]
-    pub(crate) read_data: bool,
-
-    /// Put the tree of messages right: from the logs where they still are, else from what is recorded
-    #[arg(long)]
-    pub(crate) repair: bool,
-
-    /// With --repair: say what would be done, and do nothing
-    #[arg(long, requires = "repair")]
-    pub(crate) dry_run: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

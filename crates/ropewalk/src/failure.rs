@@ -182,6 +182,7 @@ impl From<ViewError> for Failure {
             ViewError::Link(_) | ViewError::Record(_) => {
                 Failure::new(Kind::Internal, message).hint("`ropewalk rebuild` links everything again")
             }
+            ViewError::Forgotten { .. } => Failure::new(Kind::NotFound, message),
             ViewError::NotFound { .. } => Failure::new(Kind::NotFound, message).hint(
                 "a name is an exchange's id, a conversation's id, or the first four or more digits of any hash; \
                  `ropewalk log` lists conversations",

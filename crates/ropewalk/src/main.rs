@@ -96,6 +96,11 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
                 | Verb::Import(_)
                 | Verb::Export(_)
                 | Verb::Fsck(_)
+                | Verb::Forget(_)
+                | Verb::Retain(_)
+                | Verb::Gc(_)
+                | Verb::Backup(_)
+                | Verb::Restore(_)
                 | Verb::Title(_)
                 | Verb::Doctor(_)
                 | Verb::Store(_)
@@ -148,6 +153,11 @@ fn run(verb: &Verb, arguments: &Arguments) -> Result<(), Failure> {
             Verb::Rebuild(rebuild) => commands::rebuild::run(&context, rebuild).await,
             Verb::Stats(arguments) => commands::stats::run(&context, arguments).await,
             Verb::Fsck(fsck) => commands::fsck::run(&context, fsck).await,
+            Verb::Forget(forget) => commands::forget::run(&context, forget).await,
+            Verb::Retain(retain) => commands::retain::run(&context, retain).await,
+            Verb::Gc(gc) => commands::gc::run(&context, gc).await,
+            Verb::Backup(backup) => commands::backup::run(&context, backup).await,
+            Verb::Restore(restore) => commands::restore::run(&context, restore).await,
             Verb::Mcp(_) => commands::mcp::run(context).await,
             Verb::Doctor(doctor) => commands::doctor::run(&context, doctor).await,
             Verb::Store(store) => commands::store::run(&context, store).await,

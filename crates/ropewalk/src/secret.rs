@@ -10,7 +10,7 @@ use std::path::Path;
 
 use crate::failure::{Failure, Kind};
 
-const FILE_NAME: &str = "secret.key";
+pub(crate) const FILE_NAME: &str = "secret.key";
 
 pub(crate) const KEY_BYTES: usize = 32;
 

@@ -49,10 +49,11 @@ const OPENING_CHARS_MIN: usize = 100;
 /// Decides about an exchange, or says what has to be known first.
 pub fn decide(me: &Subject, known: &Evidence, settings: &Settings) -> Known<Decision> {
     let case = Case { me, known, settings };
-    let decision = match me.fact.sort() {
-        Sort::Auxiliary => case.auxiliary()?,
-        Sort::Compaction => case.compaction()?,
-        Sort::Turn => case.turn()?,
+    let decision = match (case.kept()?, me.fact.sort()) {
+        (Some(kept), _) => kept,
+        (None, Sort::Auxiliary) => case.auxiliary()?,
+        (None, Sort::Compaction) => case.compaction()?,
+        (None, Sort::Turn) => case.turn()?,
     };
     // Whatever it hangs on has to have its own place first.
     if let Some(anchor) = decision.anchor() {
@@ -86,6 +87,19 @@ pub(super) struct Case<'c> {
 }
 
 impl Case<'_> {
+    /// Of an exchange that lost something what was decided before, as long as what it hangs on is there: its request cannot be
+    /// asked any more.
+    fn kept(&self) -> Known<Option<Decision>> {
+        let Some(kept) = self.me.fact.kept_decision() else {
+            return Ok(None);
+        };
+        let is_there = match kept.anchor() {
+            Some(anchor) => !self.known.facts([anchor])?.is_empty(),
+            None => true,
+        };
+        Ok(is_there.then(|| kept.clone()))
+    }
+
     fn turn(&self) -> Known<Decision> {
         let rules = [
             Case::retry,

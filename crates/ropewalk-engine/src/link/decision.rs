@@ -3,6 +3,7 @@
 use ropewalk_store::Micros;
 use ropewalk_store::derived::{LinkKind, LinkRow};
 use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::forget::KeptLink;
 use serde::{Deserialize, Serialize};
 
 /// By which rule an exchange is linked.
@@ -261,6 +262,17 @@ impl Decision {
             rejected: Vec::new(),
             is_counted: false,
         }
+    }
+
+    /// As it was kept with an exchange that lost something; `None` where it cannot be read.
+    pub(super) fn kept(link: &KeptLink) -> Option<Self> {
+        let decision: Decision = serde_json::from_slice(&link.decision).ok()?;
+        Some(Decision {
+            kind: link.kind,
+            parent: link.parent,
+            is_counted: false,
+            ..decision
+        })
     }
 
     /// A conversation that begins.

@@ -8,6 +8,7 @@ use ropewalk_store::facts::{ExchangeNumber, HashKind, Key, KeyKind, Status};
 use ropewalk_store::store::ExchangeRow;
 
 use crate::detail::Kept;
+use crate::link::decision::Decision;
 use crate::link::outline::Outline;
 use crate::prepare::KIND_OPAQUE;
 
@@ -27,12 +28,19 @@ pub enum Sort {
 pub struct Fact {
     pub row: ExchangeRow,
     hints: BTreeMap<String, String>,
+    /// Of one that lost something: what was decided while all of it was there.
+    kept: Option<Decision>,
 }
 
 impl Fact {
     pub fn new(row: ExchangeRow) -> Self {
         let hints = Kept::of(&row).hints;
-        Fact { row, hints }
+        let kept = row.hole.as_ref().and_then(|hole| Decision::kept(hole.link.as_ref()?));
+        Fact { row, hints, kept }
+    }
+
+    pub(super) fn kept_decision(&self) -> Option<&Decision> {
+        self.kept.as_ref()
     }
 
     pub fn number(&self) -> ExchangeNumber {

@@ -10,6 +10,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
@@ -362,6 +363,22 @@ where
 
     async fn index_texts(&self, _: usize) -> Result<SearchLag> {
         Err(StoreError::ReadOnly)
+    }
+
+    async fn forget(&self, _: OwnerId, _: Forgetting) -> Result<Forgotten> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn sweep(&self, _: OwnerId, _: bool) -> Result<Forgotten> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        Err(StoreError::ReadOnly)
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        self.base.forgotten(owner, names).await
     }
 
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {

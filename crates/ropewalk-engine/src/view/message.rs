@@ -74,11 +74,23 @@ struct Step {
 }
 
 /// A message with its place in its request's chain.
-struct Placed {
+pub(crate) struct Placed {
     message: Message,
-    first_step: usize,
+    pub(crate) first_step: usize,
     node: Option<NodeHash>,
-    is_answer: bool,
+    /// The nodes of its blocks, those that are in the chain.
+    pub(crate) nodes: Vec<NodeHash>,
+    pub(crate) is_answer: bool,
+}
+
+/// What a message says as a reference quotes it, and who says it.
+pub(crate) fn text_and_role(placed: &Placed) -> (String, &'static str) {
+    let role = if kind_of(&placed.message) == "assistant" {
+        "assistant"
+    } else {
+        "user"
+    };
+    (text_of(&placed.message), role)
 }
 
 impl<S: Store> View<'_, S> {
@@ -222,10 +234,17 @@ impl<S: Store> View<'_, S> {
         Ok(said)
     }
 
-    async fn decode(&self, row: &ExchangeRow) -> Result<Vec<Placed>> {
+    pub(crate) async fn decode(&self, row: &ExchangeRow) -> Result<Vec<Placed>> {
         let Some(read) = self.read_request(row).await? else {
             return Ok(Vec::new());
         };
+        // What was cut out of a request is still where it was in the chain.
+        let chain = match &row.hole {
+            Some(_) => self.store.chain(self.owner, row.number, read.nodes().len()).await.ok(),
+            None => None,
+        };
+        let chain = chain.filter(|chain| chain.len() == read.nodes().len());
+        let chain = chain.as_deref().unwrap_or(read.nodes());
         let mut placed = Vec::new();
         let mut done = 0;
         for (message, count) in read.messages() {
@@ -233,7 +252,8 @@ impl<S: Store> View<'_, S> {
             placed.push(Placed {
                 message: Message::clone(message),
                 first_step: done,
-                node: read.nodes().get(last.wrapping_sub(1)).filter(|_| count > 0).copied(),
+                node: chain.get(last.wrapping_sub(1)).filter(|_| count > 0).copied(),
+                nodes: chain.get(done..last).unwrap_or_default().to_vec(),
                 is_answer: false,
             });
             done = last;
@@ -241,11 +261,12 @@ impl<S: Store> View<'_, S> {
         if let Some(answer) = self.read_answer(row).await? {
             let message = answer_message(answer);
             let mut nodes = Vec::new();
-            chain::extend(read.input_node(), &message, &mut nodes);
+            chain::extend(row.input_node, &message, &mut nodes);
             placed.push(Placed {
                 message,
                 first_step: done,
                 node: nodes.last().copied(),
+                nodes,
                 is_answer: true,
             });
         }

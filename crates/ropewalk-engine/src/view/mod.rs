@@ -64,6 +64,8 @@ pub enum ViewError {
     Record(#[from] UnreadableRecord),
     #[error("nothing is named `{reference}`")]
     NotFound { reference: String },
+    #[error("`{reference}` was forgotten on {at}")]
+    Forgotten { reference: String, at: String },
     #[error("`{reference}` names {count} things{more}", more = if *.is_more { " or more" } else { "" })]
     Ambiguous {
         reference: String,

@@ -15,7 +15,7 @@ use ropewalk_store::{Micros, Store};
 use crate::link::decision::Linked;
 use crate::view::directory::{Branch, Directory};
 use crate::view::named::{Quotation, Resolution};
-use crate::view::{Result, View, ViewError};
+use crate::view::{Result, View, ViewError, utc};
 
 /// Candidates that are looked at before a reference counts as ambiguous.
 const CANDIDATES_MAX: usize = 100;
@@ -36,7 +36,10 @@ impl<S: Store> View<'_, S> {
             return Ok(Target::Exchange(Box::new(row)));
         }
         let target = match self.resolve_name(name, reference).await {
-            Err(ViewError::NotFound { .. }) => self.by_branch(name, reference).await?,
+            Err(ViewError::NotFound { .. }) => match self.by_branch(name, reference).await {
+                Err(ViewError::NotFound { .. }) => return Err(self.forgotten_or_unknown(name, reference).await?),
+                found => found?,
+            },
             found => found?,
         };
         match back {
@@ -64,6 +67,23 @@ impl<S: Store> View<'_, S> {
                 Ok(link.map_or(row.number, |link| link.conversation))
             }
         }
+    }
+
+    /// Why nothing is named so.
+    async fn forgotten_or_unknown(&self, name: &str, reference: &str) -> Result<ViewError> {
+        // What was forgotten is known by the name that it had, whichever of its messages is asked for.
+        let of_message = name
+            .parse::<Reference>()
+            .map(|of_message| String::from(of_message.friendly_id));
+        let names = vec![name.to_owned(), of_message.unwrap_or_default()];
+        let forgotten = self.store.forgotten(self.owner, names).await?;
+        Ok(match forgotten.into_iter().flatten().next() {
+            Some(at) => ViewError::Forgotten {
+                reference: reference.to_owned(),
+                at: utc(at),
+            },
+            None => not_found(reference),
+        })
     }
 
     async fn resolve_name(&self, name: &str, reference: &str) -> Result<Target> {

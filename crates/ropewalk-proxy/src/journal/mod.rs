@@ -132,6 +132,14 @@ impl Journal {
         self.segments.first_own
     }
 
+    /// The newest segment, and the oldest that there still is.
+    pub fn ends(&self) -> (u32, u32) {
+        let table = self.segments.table();
+        let mut numbers = table.segments.keys().copied();
+        let oldest = numbers.next().unwrap_or_default();
+        (numbers.next_back().unwrap_or(oldest), oldest)
+    }
+
     pub fn counters(&self) -> &Arc<Counters> {
         &self.segments.counters
     }

@@ -177,6 +177,14 @@ impl Writer {
         outcome
     }
 
+    /// Goes on in a new segment, if this one says something.
+    pub fn seal(&mut self) {
+        if self.buffer.is_empty() && self.active.bytes > 0 {
+            self.next_segment();
+            self.first = Sequence::new(self.active.number, self.active.next_index);
+        }
+    }
+
     fn append(&mut self, is_awaited: bool) -> Result<(), WriteError> {
         if self.buffer.is_empty() {
             return Ok(());

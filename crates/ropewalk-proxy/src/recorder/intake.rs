@@ -152,13 +152,18 @@ impl Intake {
     /// The batch is in the store: what is before the position is needed no more, but for what is open.
     pub(super) fn recorded(&mut self) {
         self.batch = Batch::default();
-        let places = self.open.values().flat_map(Open::places);
-        let pinned: BTreeSet<u32> = places.map(|at| at.segment).collect();
-        self.journal.trim(self.reader.position(), &pinned);
+        self.trim();
         self.compact();
         if self.saved.1.elapsed() >= SAVE_EVERY {
             self.save_position();
         }
+    }
+
+    /// Removes segments that nothing is needed of.
+    pub(super) fn trim(&self) {
+        let places = self.open.values().flat_map(Open::places);
+        let pinned: BTreeSet<u32> = places.map(|at| at.segment).collect();
+        self.journal.trim(self.reader.position(), &pinned);
     }
 
     /// Makes room where open exchanges keep many segments for little.

@@ -154,9 +154,13 @@ async fn keep_up<S: Store>(
         }
         let is_idle = intake.batch().is_empty();
         keeper.keep(intake.batch()).await?;
-        if !is_idle {
-            intake.recorded();
-            indexing.expect_texts();
+        match is_idle {
+            // A segment may have been closed behind what is recorded.
+            true => intake.trim(),
+            false => {
+                intake.recorded();
+                indexing.expect_texts();
+            }
         }
         keeper.link().await;
         indexing.index(is_closed && is_idle).await;

@@ -81,6 +81,8 @@ pub enum Event {
         /// Told when the exchange is in the journal. `None` where nobody waits.
         release: Option<oneshot::Sender<Released>>,
     },
+    /// Of no exchange: the segment at hand is closed, so that it can go once it is recorded.
+    Seal,
 }
 
 #[derive(Debug)]
@@ -98,13 +100,15 @@ impl Event {
                 data.len() + EVENT_BYTES
             }
             Event::Begin(..) | Event::ResponseHead(..) => HEADERS_BYTES,
-            Event::RequestEnd(_) | Event::Reused(_) | Event::Whole { .. } | Event::End { .. } => EVENT_BYTES,
+            Event::RequestEnd(_) | Event::Reused(_) | Event::Whole { .. } | Event::End { .. } | Event::Seal => {
+                EVENT_BYTES
+            }
         }
     }
 
     /// Whether somebody waits for what the worker does with it.
     pub(crate) fn is_urgent(&self) -> bool {
-        matches!(self, Event::Whole { .. } | Event::End { .. })
+        matches!(self, Event::Whole { .. } | Event::End { .. } | Event::Seal)
     }
 }
 

@@ -151,6 +151,10 @@ impl Worker {
                 at,
                 release,
             } => return self.end(exchange, ending, at, release),
+            Event::Seal => {
+                self.write();
+                return self.desk.writer.seal();
+            }
             Event::RequestData(key, ..)
             | Event::RequestEnd(key)
             | Event::Sent(key, ..)
@@ -206,7 +210,7 @@ impl Worker {
                 exchange.whole(desk);
                 Some(release)
             }
-            Event::Begin(..) | Event::End { .. } => None,
+            Event::Begin(..) | Event::End { .. } | Event::Seal => None,
         });
         self.waiting.extend(release.flatten());
     }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::sqlite::Options;
@@ -143,6 +144,18 @@ impl Store for Moody {
     }
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.inner.index_texts(limit).await
+    }
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        self.inner.forget(owner, what).await
+    }
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        self.inner.sweep(owner, is_dry).await
+    }
+    async fn compact(&self) -> Result<Compacted> {
+        self.inner.compact().await
+    }
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        self.inner.forgotten(owner, names).await
     }
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {
         self.inner.stats(owner).await

@@ -152,6 +152,7 @@ fn keep(kept: &mut Vec<Kept>, event: Event) -> Option<tokio::sync::oneshot::Send
             ..Kept::default()
         }),
         Event::RequestData(key, data) => of(kept, key).request.extend_from_slice(&data),
+        Event::Seal => {}
         Event::RequestEnd(key) => of(kept, key).request_whole = true,
         Event::Sent(key, body) => of(kept, key).sent = Some(body),
         Event::Reused(key) => of(kept, key).reused = true,

@@ -5,13 +5,14 @@ use std::collections::{BTreeSet, HashMap};
 use deadpool_postgres::{Client, GenericClient};
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::recipe::{self, PartSource, Piece};
-use ropewalk_core::rope::{self, ChunkNumber, PartNumber, Rope, RopeError, RopeSource, StoredRun};
+use ropewalk_core::rope::{self, Rope, StoredRun};
 use tokio_postgres::Row;
 
 use super::problem::damaged;
 use super::{hash_of, query, sql, unsigned};
 use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId};
+use crate::marks::{number_of, pieces};
 use crate::store::{Half, Result};
 
 /// Rows read by one statement.
@@ -137,42 +138,6 @@ pub(super) async fn chunks(
         }
     }
     Ok(found)
-}
-
-/// The pieces of a recipe. Their parts are named by number instead of hash: nothing here needs the hash, and
-/// reading it would be one more question per part.
-pub(super) fn pieces(leaves: &[Vec<u8>]) -> Result<Vec<Piece>> {
-    rope::load_pieces(leaves, &mut ByNumber).map_err(|error| match error {
-        RopeError::Damaged => damaged("a recipe cannot be read"),
-        RopeError::Store(never) => match never {},
-    })
-}
-
-struct ByNumber;
-
-impl RopeSource for ByNumber {
-    type Error = std::convert::Infallible;
-
-    fn hash_of(&mut self, number: PartNumber) -> std::result::Result<PartHash, Self::Error> {
-        Ok(name_of(number))
-    }
-
-    /// Pieces alone have no chunks.
-    fn chunk(&mut self, _number: ChunkNumber) -> std::result::Result<Vec<u8>, Self::Error> {
-        Ok(Vec::new())
-    }
-}
-
-fn name_of(number: PartNumber) -> PartHash {
-    let mut name = [0; 32];
-    name[..8].copy_from_slice(&number.to_be_bytes());
-    PartHash(name)
-}
-
-fn number_of(name: &PartHash) -> i64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&name.0[..8]);
-    i64::from_be_bytes(number)
 }
 
 /// The parts that pieces name, each once.

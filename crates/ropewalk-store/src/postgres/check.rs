@@ -6,12 +6,13 @@ use deadpool_postgres::{Client, Transaction};
 use ropewalk_core::hash::sha256;
 use tokio_postgres::{IsolationLevel, Row};
 
-use super::body::{Parts, StoredBody, chunks, chunks_of, learn_dictionaries, lowered, numbers_in, pieces, unpack};
+use super::body::{Parts, StoredBody, chunks, chunks_of, learn_dictionaries, lowered, numbers_in, unpack};
 use super::packed::unescape;
 use super::problem::problem;
 use super::{hash_of, link_check, query, sql};
 use crate::codec::Unpacker;
 use crate::facts::OwnerId;
+use crate::marks::pieces;
 use crate::store::{Depth, Finding, Result, Severity, StoreError};
 
 /// Findings of one rule that are told; more of the same help nobody.
@@ -136,9 +137,9 @@ impl Check<'_> {
             };
             after = last.get(0);
             for row in &rows {
-                self.body(row, 2, depth).await?;
-                for column in [6, 10] {
-                    if row.get::<_, Option<&[u8]>>(column).is_some() {
+                for column in [2, 6, 10] {
+                    // A body that was forgotten has -1 levels.
+                    if row.get::<_, Option<i16>>(column + 2).is_some_and(|levels| levels >= 0) {
                         self.body(row, column, depth).await?;
                     }
                 }

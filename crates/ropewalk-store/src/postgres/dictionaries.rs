@@ -12,10 +12,11 @@ use deadpool_postgres::Client;
 
 use super::body::Parts;
 use super::problem::{damaged, database};
+use super::tombstones::Sweeps;
 use super::{query, sql};
 use crate::codec::{Packer, Unpacker, train};
 use crate::facts::OwnerId;
-use crate::store::Result;
+use crate::store::{Result, StoreError};
 use crate::training::{MARKS, SAMPLE_BYTES_MAX, SAMPLES_MAX};
 
 /// Owners whose newest dictionary is remembered, 64 KB each at most. More than that, and all are read again.
@@ -83,7 +84,6 @@ impl Dictionaries {
             return Ok(kept.swap_remove(at));
         }
         drop(kept);
-        let cannot_start = |error| database("the compressor cannot be started", error);
         let mut packer = Packer::new().map_err(cannot_start)?;
         if let Some(Dictionary { number, bytes }) = dictionary {
             packer.use_dictionary(number, &bytes).map_err(cannot_start)?;
@@ -93,6 +93,12 @@ impl Dictionaries {
             dictionary: number,
             packer,
         })
+    }
+
+    /// Some may be gone: they are read again.
+    pub(super) fn forget(&self, owner: OwnerId) {
+        lock(&self.owners).remove(&owner);
+        lock(&self.packers).retain(|packer| packer.owner != owner);
     }
 
     pub(super) fn keep(&self, packer: OwnersPacker) {
@@ -141,6 +147,10 @@ impl Dictionaries {
     }
 }
 
+pub(super) fn cannot_start(error: std::io::Error) -> StoreError {
+    database("the compressor cannot be started", error)
+}
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -151,6 +161,7 @@ async fn settle(client: &Client, owner: OwnerId, mark: u32) -> Result<Option<Dic
     if newest.as_ref().is_some_and(|newest| newest.number >= mark) {
         return Ok(newest);
     }
+    let sweeps = Sweeps::read(client, owner).await?.count;
     let samples = samples(client, owner).await?;
     let size = MARKS[mark as usize - 1].size;
     let trained = tokio::task::spawn_blocking(move || train(&samples, size)).await;
@@ -158,7 +169,8 @@ async fn settle(client: &Client, owner: OwnerId, mark: u32) -> Result<Option<Dic
     let Some(bytes) = trained else {
         return Ok(newest);
     };
-    query(client, sql::INSERT_DICTIONARY, &[&owner.0, &i64::from(mark), &bytes]).await?;
+    let values: [&(dyn tokio_postgres::types::ToSql + Sync); 4] = [&owner.0, &i64::from(mark), &bytes, &sweeps];
+    query(client, sql::INSERT_DICTIONARY, &values).await?;
     read_newest(client, owner).await
 }
 

@@ -4,8 +4,8 @@
 //! recorded or found moments ago. Looking for them was half of all that the server looked at for a turn.
 //!
 //! Invariants:
-//! - Only what is committed gets in, and a part that is there keeps its number. Whoever makes parts go away has to say
-//!   so under the owner's lock, where a recorder can notice it.
+//! - Only what is committed gets in, and a part that is there keeps its number. Whoever makes parts go away counts a sweep
+//!   under the owner's lock, where a recorder notices it.
 //! - A server that was started again, or another one behind the same address, may have lost what was acknowledged. Either
 //!   ends all connections, so everything is forgotten with the first new one.
 
@@ -14,10 +14,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ropewalk_core::hash::PartHash;
 
+use super::tombstones::Sweeps;
 use crate::facts::OwnerId;
 
 /// Parts that are remembered, some 6 MB. More than that, and all are dropped: those of running conversations are soon back.
 const KNOWN_MAX: usize = 64 * 1024;
+
+/// Owners whose sweeps are remembered.
+const OWNERS_MAX: usize = 10_000;
 
 #[derive(Debug, Default)]
 pub(super) struct KnownParts {
@@ -27,6 +31,8 @@ pub(super) struct KnownParts {
 #[derive(Debug, Default)]
 struct Known {
     numbers: HashMap<(OwnerId, PartHash), i64>,
+    /// How often parts of an owner had been removed when the first of its numbers was remembered.
+    sweeps: HashMap<OwnerId, Sweeps>,
     /// How often all was forgotten because of a new connection.
     age: Age,
 }
@@ -38,6 +44,21 @@ pub(super) struct Age(u64);
 impl KnownParts {
     pub(super) fn age(&self) -> Age {
         self.lock().age
+    }
+
+    /// What is known of an owner's sweeps.
+    pub(super) fn sweeps(&self, owner: OwnerId) -> Option<Sweeps> {
+        self.lock().sweeps.get(&owner).cloned()
+    }
+
+    /// What was remembered of an owner was remembered since then.
+    pub(super) fn begin(&self, owner: OwnerId, sweeps: Sweeps) {
+        let mut known = self.lock();
+        if known.sweeps.len() >= OWNERS_MAX && !known.sweeps.contains_key(&owner) {
+            known.numbers.clear();
+            known.sweeps.clear();
+        }
+        known.sweeps.insert(owner, sweeps);
     }
 
     /// The number of each of these parts that is known, into `numbers`.
@@ -67,10 +88,11 @@ impl KnownParts {
             .extend(new.map(|(part, number)| ((owner, *part), *number)));
     }
 
-    /// There is a new connection.
+    /// There is a new connection, or parts were removed.
     pub(super) fn forget(&self) {
         let mut known = self.lock();
         known.numbers.clear();
+        known.sweeps.clear();
         known.age.0 += 1;
     }
 

@@ -1,6 +1,6 @@
 //! Records of logs, and how far files were read.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use deadpool_postgres::{Client, GenericClient};
 use tokio_postgres::Row;
@@ -8,8 +8,10 @@ use tokio_postgres::Row;
 use super::packed::{escape, unescape};
 use super::problem::problem;
 use super::record::until_through;
+use super::tombstones::Sweeps;
 use super::{Postgres, hash_of, query, signed, sql, unsigned};
 use crate::facts::OwnerId;
+use crate::forget::Grave;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::packed::{read_record, write_record};
 use crate::store::{PAGE_MAX, Result};
@@ -25,7 +27,27 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &LogChanges) -> Res
         let sessions: Vec<_> = changes.replaced.iter().map(|session| escape(session)).collect();
         query(&transaction, sql::DELETE_RECORDS, &[&owner.0, &sessions]).await?;
     }
-    save_records(&transaction, owner, &changes.records).await?;
+    let sessions: BTreeSet<&str> = changes.records.iter().map(|record| &*record.session).collect();
+    let graves: Vec<Grave<'_>> = sessions.iter().map(|session| Grave::Session(session)).collect();
+    let found = match graves.is_empty() {
+        true => Vec::new(),
+        false => {
+            Sweeps::read(&transaction, owner)
+                .await?
+                .find(&transaction, owner, &graves)
+                .await?
+        }
+    };
+    let forgotten: BTreeSet<&str> = sessions
+        .into_iter()
+        .zip(found)
+        .filter_map(|(session, at)| at.map(|_| session))
+        .collect();
+    let records = changes
+        .records
+        .iter()
+        .filter(|record| !forgotten.contains(&*record.session));
+    save_records(&transaction, owner, records).await?;
     save_files(&transaction, owner, &changes.files).await?;
     if changes.is_seen() {
         query(&transaction, sql::TOUCH_LINKS, &[&owner.0]).await?;
@@ -33,7 +55,11 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &LogChanges) -> Res
     transaction.commit().await.map_err(problem)
 }
 
-async fn save_records(client: &impl GenericClient, owner: OwnerId, records: &[RecordRow]) -> Result<()> {
+async fn save_records<'r>(
+    client: &impl GenericClient,
+    owner: OwnerId,
+    records: impl Iterator<Item = &'r RecordRow>,
+) -> Result<()> {
     // One of each name, in one order for everybody.
     let mut best: BTreeMap<(&str, &str), &RecordRow> = BTreeMap::new();
     for record in records {

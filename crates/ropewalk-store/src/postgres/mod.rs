@@ -9,9 +9,11 @@
 //!   hash, and the owner's row last, so that writers wait for each other but never in a circle. Nodes of others that were seen
 //!   earlier than was thought are corrected under the owner's row.
 //! - Saving links takes the owner's row first and then only tables that recording does not touch.
+//! - Forgetting takes the owner's row first, and then removes what recorders may be looking at: they find out under the same lock.
 //! - Positions are given out under the owner's row lock, directly before the commit. The next writer of this owner gets its
 //!   positions after that commit, so positions follow commits; writers of other owners never meet this lock.
 
+mod backup;
 mod bodies;
 mod body;
 mod check;
@@ -19,6 +21,7 @@ mod derived;
 mod dictionaries;
 mod distribute;
 mod find;
+mod forget;
 mod groups;
 mod known_parts;
 mod link_check;
@@ -37,7 +40,9 @@ mod schema;
 mod search;
 mod spawns;
 mod sql;
+mod sweep;
 mod tls;
+mod tombstones;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -49,6 +54,7 @@ use tokio_postgres::types::ToSql;
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
+use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
@@ -330,6 +336,22 @@ impl Store for Postgres {
 
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         search::index_texts(&mut self.client().await?, limit).await
+    }
+
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        forget::forget(self, owner, &what).await
+    }
+
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        sweep::run(self, owner, is_dry).await
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        forget::compact(self).await
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        tombstones::find(&self.client().await?, owner, &names).await
     }
 
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {

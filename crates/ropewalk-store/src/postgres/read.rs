@@ -8,7 +8,8 @@ use super::packed::{escape, read_texts, unescape};
 use super::problem::damaged;
 use super::{hash_of, query, sql, unsigned};
 use crate::facts::{ExchangeNumber, Micros, OwnerId, Position, Provenance};
-use crate::packed::{read_hashes, read_keys, read_usage, status_of};
+use crate::forget::{Hole, KeptLink};
+use crate::packed::{link_kind_of, read_hashes, read_keys, read_usage, status_of};
 use crate::store::{ExchangeRow, PAGE_MAX, Result, Selection, Stats, StoreError};
 
 pub(super) async fn exchanges(
@@ -126,7 +127,24 @@ fn exchange(row: &Row) -> Result<ExchangeRow> {
         rules_version: u32::try_from(row.get::<_, i64>(26))
             .map_err(|_| damaged("the version of the rules is no number"))?,
         projections_version: u32::from(row.get::<_, i16>(33).cast_unsigned()),
+        hole: hole(row)?,
     })
+}
+
+/// What an exchange lost something with, from the last columns of its row.
+fn hole(row: &Row) -> Result<Option<Hole>> {
+    if row.get::<_, Option<i64>>(34).is_none() {
+        return Ok(None);
+    }
+    let link = match row.get::<_, Option<i16>>(35) {
+        Some(kind) => Some(KeptLink {
+            kind: link_kind_of(kind)?,
+            parent: row.get::<_, Option<i64>>(36).map(ExchangeNumber),
+            decision: row.get(37),
+        }),
+        None => None,
+    };
+    Ok(Some(Hole { link }))
 }
 
 pub(super) async fn stats(client: &Client, owner: OwnerId) -> Result<Stats> {

@@ -12,11 +12,12 @@ use super::nodes::{Chain, Nodes};
 use super::packed::{escape, unescape};
 use super::problem::{others_were_in_the_way, problem, raced};
 use super::rows::{self, Replaced, Row};
+use super::tombstones::Sweeps;
 use super::{Postgres, hash_of, query, search, spawns, sql, unsigned};
 use crate::codec::Packer;
 use crate::facts::{ExchangeNumber, Key, KeyKind, Micros, NewExchange, OwnerId, Provenance, Telling};
 use crate::packed::{read_hashes, read_keys};
-use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
+use crate::store::{ID_MAX, NO_EXCHANGE, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
 
 /// How often a batch is tried when other writers were in its way. Each time one of them got through.
 const TRIES_MAX: u32 = 10;
@@ -84,6 +85,10 @@ where
 pub(super) struct Taken(Range<i64>);
 
 impl Taken {
+    pub(super) fn of(numbers: Range<i64>) -> Self {
+        Taken(numbers)
+    }
+
     /// Never asked for more than were taken: callers count before they ask.
     pub(super) fn next(&mut self) -> i64 {
         let number = self.0.start;
@@ -95,12 +100,17 @@ impl Taken {
 async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> Result<Vec<Recorded>> {
     let mut client = store.client().await?;
     let age = store.known_parts.age();
+    let sweeps = sweeps(store, &client, owner).await?;
+    let forgotten = match sweeps.count {
+        0 => HashSet::new(),
+        _ => sweeps.forgotten_in(&client, owner, batch).await?,
+    };
     let ids: Vec<Cow<'_, str>> = batch.iter().map(|exchange| escape(&exchange.id)).collect();
     // Looked at before the transaction: what changes until its end is noticed there.
     let calls: Vec<[u8; 32]> = calls(batch);
     let existing = find_exchanges(&client, owner, &ids, &calls).await?;
     let tellers: HashSet<i64> = existing.iter().map(|existing| existing.number).collect();
-    let mut plan = Plan::new(batch, &ids, existing);
+    let mut plan = Plan::new(batch, &ids, existing, &forgotten);
     let mut bodies = Bodies::new(plan.bodies(), &store.known_parts);
     let mut numbers = Taken(
         store
@@ -116,7 +126,7 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
     let mut packer = store.dictionaries.packer(&client, owner).await?;
     let transaction = client.transaction().await.map_err(problem)?;
     rows::remove_replaced(&transaction, owner, &plan.rows).await?;
-    let parts = write(
+    let written = write(
         &transaction,
         owner,
         &mut plan,
@@ -125,17 +135,33 @@ async fn try_record(store: &Postgres, owner: OwnerId, batch: &[NewExchange]) -> 
         &mut packer.packer,
     )
     .await?;
+    if written.sweeps != sweeps.count {
+        // Something that was remembered, or found a moment ago, may be gone.
+        store.known_parts.forget();
+        store.dictionaries.forget(owner);
+        return Err(raced());
+    }
     // The owner's lock is ours by now: whoever else tells of these calls has committed, or waits.
     check_tellers(&transaction, owner, &calls, &tellers, &plan.rows).await?;
     transaction.commit().await.map_err(problem)?;
     store.known_parts.remember(owner, age, bodies.parts());
     store.numbers.give_back(owner, numbers.0);
     store.dictionaries.keep(packer);
-    store.dictionaries.train_if_due(&client, owner, parts).await;
+    store.dictionaries.train_if_due(&client, owner, written.parts).await;
     Ok(plan.recorded())
 }
 
-/// Everything that is written, in the order of locks (see the module above). Says how many parts the owner has now.
+/// How often the owner's parts were removed, as far as this process knows.
+async fn sweeps(store: &Postgres, client: &Client, owner: OwnerId) -> Result<Sweeps> {
+    if let Some(sweeps) = store.known_parts.sweeps(owner) {
+        return Ok(sweeps);
+    }
+    let sweeps = Sweeps::read(client, owner).await?;
+    store.known_parts.begin(owner, sweeps.clone());
+    Ok(sweeps)
+}
+
+/// Everything that is written, in the order of locks (see the module above). Says where the owner stands now.
 async fn write(
     transaction: &Transaction<'_>,
     owner: OwnerId,
@@ -143,7 +169,7 @@ async fn write(
     bodies: &mut Bodies<'_>,
     numbers: &mut Taken,
     packer: &mut Packer,
-) -> Result<i64> {
+) -> Result<Advanced> {
     let mut nodes = Nodes::new(plan.rows.iter().map(Chain::new).collect());
     tokio::try_join!(bodies.find(transaction, owner), nodes.find(transaction, owner))?;
     let added = bodies.store(transaction, owner, numbers, packer).await?;
@@ -154,14 +180,14 @@ async fn write(
         spawns::store(transaction, owner, &plan.rows),
         search::queue(transaction, owner, &plan.rows, bodies),
     )?;
-    let Advanced { last, parts } = advance_owner(transaction, owner, plan, added, new_nodes).await?;
-    let first = last - plan.rows.len() as i64 + 1;
+    let advanced = advance_owner(transaction, owner, plan, added, new_nodes).await?;
+    let first = advanced.last - plan.rows.len() as i64 + 1;
     for (row, position) in plan.rows.iter_mut().zip(first..) {
         row.position = position;
     }
     rows::store(transaction, owner, &plan.rows, bodies).await?;
     rows::store_sent(transaction, owner, &plan.rows, bodies).await?;
-    Ok(parts)
+    Ok(advanced)
 }
 
 /// Where an owner stands behind a batch.
@@ -169,6 +195,7 @@ struct Advanced {
     /// The last of its positions.
     last: i64,
     parts: i64,
+    sweeps: i64,
 }
 
 /// Takes the owner's lock, and as many new positions as there are rows.
@@ -203,6 +230,7 @@ async fn advance_owner(
     Ok(Advanced {
         last: row.get(0),
         parts: row.get(1),
+        sweeps: row.get(2),
     })
 }
 
@@ -363,15 +391,24 @@ struct Plan<'b> {
 
 impl<'b> Plan<'b> {
     /// Looks at the batch in order, so that an exchange can begin and end in the same one.
-    fn new(batch: &'b [NewExchange], ids: &[Cow<'_, str>], existing: Vec<Existing>) -> Self {
+    fn new(
+        batch: &'b [NewExchange],
+        ids: &[Cow<'_, str>],
+        existing: Vec<Existing>,
+        forgotten: &HashSet<usize>,
+    ) -> Self {
         let mut plan = Plan {
             rows: Vec::with_capacity(batch.len()),
             outcomes: Vec::with_capacity(batch.len()),
             conflicts: 0,
         };
         let mut known = Known::new(existing);
-        for (exchange, id) in batch.iter().zip(ids) {
+        for (at, (exchange, id)) in batch.iter().zip(ids).enumerate() {
             let Some(there) = known.find(exchange, id) else {
+                if forgotten.contains(&at) {
+                    plan.outcomes.push((Outcome::Forgotten, Ok(NO_EXCHANGE.0)));
+                    continue;
+                }
                 let place = plan.rows.len();
                 plan.rows.push(Row::new(exchange));
                 plan.outcomes.push((Outcome::New, Err(place)));

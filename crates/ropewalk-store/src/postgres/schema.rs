@@ -21,7 +21,7 @@ struct Step {
 }
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [Step; 4] = [
+const STEPS: [Step; 5] = [
     Step {
         min_reader: 1,
         min_writer: 1,
@@ -43,6 +43,12 @@ const STEPS: [Step; 4] = [
         min_reader: 1,
         min_writer: 3,
         sql: include_str!("migrations/0004_names.sql"),
+    },
+    // A writer that does not know of sweeps would name parts that are gone.
+    Step {
+        min_reader: 1,
+        min_writer: 5,
+        sql: include_str!("migrations/0005_forget.sql"),
     },
 ];
 

@@ -17,10 +17,12 @@ macro_rules! statements {
 }
 
 mod derived;
+mod forget;
 mod log;
 mod names;
 
 pub(super) use derived::*;
+pub(super) use forget::*;
 pub(super) use log::*;
 pub(super) use names::*;
 
@@ -31,7 +33,8 @@ macro_rules! exchange_columns {
          e.kind, e.session, e.agent, e.project, e.input_node, e.output_node, e.hashes, e.keys, e.usage, e.cost_nano_usd, \
          e.cost_is_estimate, e.request_sha256, e.response_sha256, e.request_length, e.response_length, e.detail, \
          e.rules_version, p.file, p.line, p.uuid, p.aliases, p.log_begun, \
-         (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node), e.projections "
+         (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node), e.projections, h.exchange, h.kind, h.parent, \
+         h.decision "
     };
 }
 
@@ -62,7 +65,8 @@ macro_rules! new_exchanges {
 
 macro_rules! with_provenance {
     () => {
-        " LEFT JOIN provenance p ON p.owner_id = $1 AND p.exchange = e.number WHERE e.at <= $2 "
+        " LEFT JOIN provenance p ON p.owner_id = $1 AND p.exchange = e.number \
+         LEFT JOIN hole h ON h.owner_id = $1 AND h.exchange = e.number WHERE e.at <= $2 "
     };
 }
 
@@ -104,7 +108,7 @@ statements! {
     ADVANCE_OWNER = "UPDATE owner SET last_position = last_position + $2, conflicts = conflicts + $3, \
         exchanges = exchanges + $4, parts = parts + $5, nodes = nodes + $6, bytes_in = bytes_in + $7, \
         part_bytes = part_bytes + $8, stored_bytes = stored_bytes + $9 WHERE owner_id = $1 \
-        RETURNING last_position, parts";
+        RETURNING last_position, parts, sweeps";
     STATS = "SELECT exchanges, parts, nodes, bytes_in, part_bytes, stored_bytes, conflicts FROM owner WHERE owner_id = $1";
 
     // Parts and chunks.
@@ -127,8 +131,9 @@ statements! {
     // Dictionaries.
     READ_DICTIONARIES = "SELECT number, bytes FROM dictionary WHERE owner_id = $1 AND number = ANY($2)";
     NEWEST_DICTIONARY = "SELECT number, bytes FROM dictionary WHERE owner_id = $1 ORDER BY number DESC LIMIT 1";
-    INSERT_DICTIONARY = "INSERT INTO dictionary (owner_id, number, bytes) VALUES ($1, $2, $3) \
-        ON CONFLICT (owner_id, number) DO NOTHING";
+    /// Not if parts were removed since it was trained: it may know one of them. Waits for whoever removes some.
+    INSERT_DICTIONARY = "INSERT INTO dictionary (owner_id, number, bytes) SELECT $1, $2, $3 FROM owner \
+        WHERE owner_id = $1 AND sweeps = $4 FOR SHARE ON CONFLICT (owner_id, number) DO NOTHING";
     LATEST_PARTS = "SELECT number FROM (SELECT number, length FROM part WHERE owner_id = $1 ORDER BY number DESC LIMIT $2) \
         AS latest WHERE length <= $3";
 
@@ -203,10 +208,12 @@ statements! {
         "SELECT ", exchange_columns!(), "FROM exchange e", with_provenance!(),
         "AND e.owner_id = $1 AND e.position > $3 ORDER BY e.position LIMIT $4"
     );
-    READ_REQUEST = "SELECT request_sha256, request_length, request_levels, request_root FROM exchange \
-        WHERE owner_id = $1 AND number = $2";
+    /// Of one that lost something, the hash and length of what is left.
+    READ_REQUEST = "SELECT coalesce(h.sha256, e.request_sha256), coalesce(h.length, e.request_length), e.request_levels, \
+        e.request_root FROM exchange e LEFT JOIN hole h ON h.owner_id = $1 AND h.exchange = e.number \
+        WHERE e.owner_id = $1 AND e.number = $2 AND e.request_levels >= 0";
     READ_RESPONSE = "SELECT response_sha256, response_length, response_levels, response_root FROM exchange \
-        WHERE owner_id = $1 AND number = $2 AND response_sha256 IS NOT NULL";
+        WHERE owner_id = $1 AND number = $2 AND response_sha256 IS NOT NULL AND response_levels >= 0";
     ENDING_IN_REQUEST = "SELECT asked.place, found.number FROM unnest($2::bytea[], $3::bigint[]) WITH ORDINALITY \
         AS asked (node, as_of, place) CROSS JOIN LATERAL (\
         SELECT number, at FROM exchange WHERE owner_id = $1 AND input_node = asked.node AND at <= asked.as_of \
@@ -270,10 +277,10 @@ statements! {
     TEXTS_OF_NO_EXCHANGE = "SELECT int8send(t.exchange) FROM search_text t \
         LEFT JOIN exchange e ON e.owner_id = $1 AND e.number = t.exchange \
         WHERE t.owner_id = $1 AND e.number IS NULL LIMIT $2";
-    ROPES = "SELECT e.number, e.id, e.request_sha256, e.request_length, e.request_levels, e.request_root, e.response_sha256, \
+    ROPES = "SELECT e.number, e.id, coalesce(h.sha256, e.request_sha256), coalesce(h.length, e.request_length), e.request_levels, e.request_root, e.response_sha256, \
         e.response_length, e.response_levels, e.response_root, s.sha256, s.length, s.levels, s.root FROM exchange e \
         LEFT JOIN sent_body s ON s.owner_id = $1 AND s.exchange = e.number \
-        WHERE e.owner_id = $1 AND e.number > $2 ORDER BY e.number LIMIT $3";
+        LEFT JOIN hole h ON h.owner_id = $1 AND h.exchange = e.number WHERE e.owner_id = $1 AND e.number > $2 ORDER BY e.number LIMIT $3";
     PART_NUMBERS = "SELECT found.number FROM unnest($2::bigint[]) AS asked (number) CROSS JOIN LATERAL (\
         SELECT number FROM part WHERE owner_id = $1 AND number = asked.number LIMIT 1) AS found";
     PARTS_FROM = "SELECT number, hash, codec, length, bytes FROM part WHERE owner_id = $1 AND number > $2 \
@@ -284,15 +291,21 @@ statements! {
 
 #[cfg(test)]
 mod tests {
-    use super::{ALL, derived, log, names};
+    use super::{ALL, derived, forget, log, names};
 
     /// Statements that name no owner, each for a reason.
-    const WITHOUT_OWNER: [(&str, &str); 16] = [
+    const WITHOUT_OWNER: [(&str, &str); 22] = [
         ("HAS_CITUS", "about the server"),
         ("OWNED_TABLES", "reads the catalogue"),
         ("DISTRIBUTED_TABLES", "reads the catalogue"),
         ("DISTRIBUTE_FIRST", "schema"),
         ("DISTRIBUTE_BESIDE", "schema"),
+        ("NO_TIMEOUT_HERE", "about the transaction"),
+        ("COLUMNS", "about the schema"),
+        ("NEXT_OWNER", "behind the last owner"),
+        ("STORE_SIZE", "about files"),
+        ("NO_TIMEOUT", "about the connection"),
+        ("VACUUM", "about files"),
         ("FORGET_PLANS", "about the connection"),
         ("LOCK_SCHEMA", "schema"),
         ("CREATE_SCHEMA_VERSION", "schema"),
@@ -314,6 +327,7 @@ mod tests {
         let findings: Vec<_> = ALL
             .iter()
             .chain(derived::ALL)
+            .chain(forget::ALL)
             .chain(log::ALL)
             .chain(names::ALL)
             .filter(|(name, _)| !WITHOUT_OWNER.iter().any(|(allowed, _)| allowed == name))
@@ -339,7 +353,8 @@ mod tests {
     #[test]
     fn the_exceptions_still_exist() {
         for (name, _) in WITHOUT_OWNER {
-            assert!(ALL.iter().any(|(known, _)| *known == name), "{name} is gone");
+            let is_there = ALL.iter().chain(forget::ALL).any(|(known, _)| *known == name);
+            assert!(is_there, "{name} is gone");
         }
     }
 
@@ -390,6 +405,8 @@ mod tests {
             "message_name",
             "pin",
             "sent_body",
+            "tombstone",
+            "hole",
         ];
         let follows = |word: &str| ["FROM", "JOIN", "UPDATE"].contains(&word);
         let read = words

@@ -23,7 +23,12 @@ pub(super) fn body(
     half: Half,
 ) -> Result<Option<Vec<u8>>> {
     let select = match half {
-        Half::Request => "SELECT request_rope, request_sha256 FROM exchange WHERE key = ?1 AND owner_id = ?2",
+        // Of one that lost something, the hash of what is left.
+        Half::Request => {
+            "SELECT request_rope, coalesce((SELECT h.sha256 FROM hole h WHERE h.owner_id = ?2 \
+             AND h.exchange = (e.key & 1099511627775)), request_sha256) FROM exchange e \
+             WHERE e.key = ?1 AND e.owner_id = ?2 AND length(request_rope) > 0"
+        }
         Half::Sent => return sent(connection, owner, exchange),
         Half::Response => {
             "SELECT response_rope, response_sha256 FROM exchange WHERE key = ?1 AND owner_id = ?2 \

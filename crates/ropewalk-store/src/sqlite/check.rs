@@ -135,7 +135,9 @@ fn parts(connection: &Connection, fresh: &Fresh, owner: OwnerId, report: &mut Re
         match stored.unpack(&mut unpacker) {
             Ok(pack) => {
                 for number in pack.numbers() {
-                    let hash = sha256(pack.part(number).unwrap_or_default());
+                    // One that is gone has a number and nothing else.
+                    let Some(bytes) = pack.part(number) else { continue };
+                    let hash = sha256(bytes);
                     let found = hash_index::find(connection, &[], fresh, owner, Kind::Part, &hash)?;
                     if !found.contains(&number) {
                         report.error(
@@ -224,5 +226,8 @@ fn recipe(connection: &Connection, owner: OwnerId, number: i64, half: Half) -> R
     let rope: Vec<u8> = statement
         .query_row(params![key(owner, number), owner.0], |row| row.get(0))
         .map_err(problem)?;
+    if rope.is_empty() {
+        return Ok(());
+    }
     Parts::new(connection, owner).join(&rope).map(|_| ())
 }

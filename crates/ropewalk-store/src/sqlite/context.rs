@@ -80,13 +80,13 @@ impl Context {
         self.index_keys().any(|known| known == *wanted)
     }
 
-    fn index_keys(&self) -> impl Iterator<Item = Key> {
+    pub(super) fn index_keys(&self) -> impl Iterator<Item = Key> {
         let by_hash = self.hashes.iter().map(|(_, hash)| Key::of_hash(hash));
         self.keys.iter().copied().chain(by_hash)
     }
 
     /// A hash over all that it says.
-    fn digest(&self) -> [u8; 32] {
+    pub(super) fn digest(&self) -> [u8; 32] {
         let mut bytes = self.rules_version.to_be_bytes().to_vec();
         let texts = [Some(&self.provider), Some(&self.kind)];
         let optional = [&self.model, &self.session, &self.agent, &self.project].map(Option::as_ref);

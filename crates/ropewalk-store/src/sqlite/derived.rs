@@ -65,6 +65,18 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChange
     Ok(true)
 }
 
+/// Conversations that have another record now; those that are not there stay so.
+pub(super) fn replace_conversations(connection: &Connection, owner: OwnerId, rows: &[ConversationRow]) -> Result<()> {
+    let update = "UPDATE conversation SET record = ?3 WHERE key = ?1 AND owner_id = ?2";
+    for row in rows {
+        let mut statement = connection.prepare_cached(update).map_err(problem)?;
+        statement
+            .execute(params![key(owner, row.root.0), owner.0, row.record])
+            .map_err(problem)?;
+    }
+    Ok(())
+}
+
 struct Saver<'c> {
     connection: &'c Connection,
     owner: OwnerId,

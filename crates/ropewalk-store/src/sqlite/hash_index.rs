@@ -225,6 +225,25 @@ impl Sweep {
         self.move_slice(connection, fresh, added.len() * SWEEP_QUARTERS / 4)
     }
 
+    /// Moves everything but what was removed, and takes that out of the table: nothing in the file has it any more. Memory is
+    /// to be emptied once the transaction is committed.
+    pub(super) fn remove(
+        &mut self,
+        connection: &Connection,
+        fresh: &Fresh,
+        added: &BTreeSet<Entry>,
+        removed: &BTreeSet<Entry>,
+    ) -> Result<()> {
+        let left: BTreeSet<Entry> = fresh.entries.union(added).copied().collect();
+        let left: Vec<Entry> = left.difference(removed).copied().collect();
+        hash_runs::insert(connection, &left)?;
+        hash_runs::remove(connection, removed)?;
+        connection.execute("DELETE FROM hash_log", []).map_err(problem)?;
+        self.in_table += left.len();
+        (self.cursor, self.round_began_at) = (None, 0);
+        Ok(())
+    }
+
     /// Moves everything, for a clean end: the next start has nothing to load.
     pub(super) fn finish(&mut self, connection: &Connection, fresh: &Fresh) -> Result<Vec<Entry>> {
         self.cursor = None;
@@ -274,6 +293,15 @@ fn log_row(connection: &Connection, select: &str, values: &[&dyn ToSql]) -> Resu
 fn newest_log(connection: &Connection) -> Result<i64> {
     let newest = "SELECT coalesce(max(number), 0) FROM hash_log";
     connection.query_row(newest, [], |row| row.get(0)).map_err(problem)
+}
+
+/// Everything is in the table, and what was kept beside it may be gone.
+pub(super) fn start_over(fresh: &mut Fresh) {
+    let keeps_packs = fresh.packs.is_some();
+    *fresh = Fresh::default();
+    if keeps_packs {
+        *fresh = std::mem::take(fresh).keeping_packs();
+    }
 }
 
 /// Takes out of memory what a committed sweep moved.

@@ -5,6 +5,8 @@
 //!
 //! Invariants: an owner's first run begins before every entry; a run ends where the next begins.
 
+use std::collections::BTreeSet;
+
 use ropewalk_core::leb128;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
@@ -85,7 +87,42 @@ pub(super) fn insert(connection: &Connection, entries: &[Entry]) -> Result<()> {
     Ok(())
 }
 
+/// Takes out entries, which are sorted; those that are not there are no error.
+pub(super) fn remove(connection: &Connection, entries: &BTreeSet<Entry>) -> Result<()> {
+    let mut rest = entries.iter().copied().peekable();
+    while let Some((owner, key, target)) = rest.peek().copied() {
+        let mut run = Run::around(connection, owner, (key, target))?;
+        let end = Run::behind(connection, owner, run.start)?.map(|run| run.start);
+        let mut gone = BTreeSet::new();
+        let is_inside = |entry: &Entry| entry.0 == owner && end.is_none_or(|end| (entry.1, entry.2) < end);
+        while let Some((_, key, target)) = rest.next_if(is_inside) {
+            gone.insert((key, target));
+        }
+        let before = run.entries.len();
+        run.entries.retain(|entry| !gone.contains(entry));
+        if run.entries.len() < before {
+            run.save_fewer(connection, owner)?;
+        }
+    }
+    Ok(())
+}
+
 impl Run {
+    /// Writes a run that lost entries. An empty one goes, but for the first.
+    fn save_fewer(&self, connection: &Connection, owner: i64) -> Result<()> {
+        if !self.entries.is_empty() {
+            return self.save(connection, owner);
+        }
+        let statement = match self.start {
+            (0, 0) => "UPDATE hash_run SET entries = x'' WHERE owner_id = ?1 AND key = ?2 AND target = ?3",
+            _ => "DELETE FROM hash_run WHERE owner_id = ?1 AND key = ?2 AND target = ?3",
+        };
+        let mut statement = connection.prepare_cached(statement).map_err(problem)?;
+        let (key, target) = self.start;
+        statement.execute(params![owner, key, target]).map_err(problem)?;
+        Ok(())
+    }
+
     /// The run that an entry lies in, or would lie in.
     fn around(connection: &Connection, owner: i64, entry: Place) -> Result<Self> {
         let select = "SELECT key, target, entries FROM hash_run WHERE owner_id = ?1 AND (key, target) <= (?2, ?3) \
@@ -181,8 +218,6 @@ fn damaged() -> StoreError {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use super::*;
     use crate::sqlite::schema::migrate;
 

@@ -110,7 +110,8 @@ fn named(row: &Row<'_>) -> Result<i64> {
     row.get(0).map(number).map_err(problem)
 }
 
-fn each(
+/// Goes over the rows of a statement that needs nothing but the owner.
+pub(super) fn each(
     connection: &Connection,
     select: &str,
     owner: OwnerId,

@@ -3,8 +3,10 @@
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::facts::OwnerId;
+use crate::forget::Grave;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::packed::{read_record, write_record};
+use crate::sqlite::tombstones::Tombstones;
 use crate::sqlite::{derived, problem};
 use crate::store::{PAGE_MAX, Result};
 
@@ -14,8 +16,21 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LogChanges
         let mut statement = connection.prepare_cached(delete).map_err(problem)?;
         statement.execute(params![owner.0, session]).map_err(problem)?;
     }
+    let graves = Tombstones::of(connection, owner)?;
+    let mut last = None;
     for record in &changes.records {
-        save_record(connection, owner, record)?;
+        // Records of a session come one after the other.
+        let (session, is_forgotten) = match last {
+            Some((session, is_forgotten)) if session == record.session.as_str() => (session, is_forgotten),
+            _ => (
+                &*record.session,
+                graves.has(connection, Grave::Session(&record.session))?,
+            ),
+        };
+        last = Some((session, is_forgotten));
+        if !is_forgotten {
+            save_record(connection, owner, record)?;
+        }
     }
     if changes.is_seen() {
         derived::touch(connection, owner)?;

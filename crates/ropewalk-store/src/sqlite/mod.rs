@@ -3,14 +3,16 @@
 //! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
 //! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
 //! (what a write does), `packs` and `tail` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
-//! hash are fast), `read`, `look_up` (what linking asks), `derived` (what linking stores and reads).
+//! hash are fast), `forget` and `sweep` (how things go again), `read`, `look_up` (what linking asks), `derived` (what linking stores and reads).
 
+mod backup;
 mod bodies;
 mod check;
 mod context;
 mod derived;
 mod exchange_id;
 mod find;
+mod forget;
 mod hash_index;
 mod hash_runs;
 mod keys;
@@ -28,7 +30,9 @@ mod record;
 mod schema;
 mod search;
 mod spawns;
+mod sweep;
 mod tail;
+mod tombstones;
 mod writer;
 
 use std::fs::{DirBuilder, File, OpenOptions, TryLockError};
@@ -44,6 +48,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
+use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
@@ -478,6 +483,29 @@ impl Store for Sqlite {
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.writer()?
             .run(move |session| search::index_texts(session.connection(), limit))
+            .await
+    }
+
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        self.writer()?
+            .run(move |session| forget::forget(session, owner, &what))
+            .await
+    }
+
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        self.writer()?
+            .run(move |session| sweep::sweep(session, owner, is_dry))
+            .await
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        self.writer()?
+            .run_alone(|session| forget::compact(session.connection()))
+            .await
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        self.read(move |connection, _| tombstones::find(connection, owner, &names))
             .await
     }
 

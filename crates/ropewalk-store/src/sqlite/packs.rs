@@ -4,8 +4,10 @@
 //! of consecutive numbers lie in one row. A part's number says where it is: a pack is stored under the number of its
 //! first part. How packs come to be is in `tail`.
 
-use ropewalk_core::leb128;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use ropewalk_core::leb128;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 
@@ -28,6 +30,8 @@ pub(super) struct Pack {
     /// Where each part ends.
     ends: Vec<usize>,
     bytes: Vec<u8>,
+    /// Places of parts that were removed: their numbers stay, and name nothing.
+    gone: BTreeSet<usize>,
 }
 
 impl Pack {
@@ -42,6 +46,9 @@ impl Pack {
     pub(super) fn part(&self, number: i64) -> Option<&[u8]> {
         let index = usize::try_from(number.checked_sub(self.first)?).ok()?;
         let end = *self.ends.get(index)?;
+        if self.gone.contains(&index) {
+            return None;
+        }
         let start = index.checked_sub(1).map_or(0, |before| self.ends[before]);
         self.bytes.get(start..end)
     }
@@ -79,9 +86,37 @@ impl Pack {
         lengths
     }
 
+    /// The same numbers, without these parts.
+    pub(super) fn without(&self, is_gone: impl Fn(i64) -> bool) -> Self {
+        let mut left = Pack::starting_at(self.first);
+        for number in self.numbers() {
+            match self.part(number).filter(|_| !is_gone(number)) {
+                Some(part) => left.push(part),
+                None => {
+                    left.gone.insert(left.ends.len());
+                    left.push(&[]);
+                }
+            }
+        }
+        left
+    }
+
+    /// Steps from one place to the next, `None` where nothing is gone.
+    fn write_gone(&self) -> Option<Vec<u8>> {
+        let mut out = Vec::new();
+        let mut last = 0;
+        for place in &self.gone {
+            leb128::write((place - last) as u64, &mut out);
+            last = *place;
+        }
+        (!out.is_empty()).then_some(out)
+    }
+
     /// Adds the parts of the pack behind this one.
     pub(super) fn append(&mut self, behind: &Pack) {
         let before = self.bytes.len();
+        let places = self.ends.len();
+        self.gone.extend(behind.gone.iter().map(|place| places + place));
         self.bytes.extend_from_slice(&behind.bytes);
         self.ends.extend(behind.ends.iter().map(|end| before + end));
     }
@@ -98,9 +133,16 @@ impl Pack {
     }
 
     fn insert(&self, connection: &Connection, owner: OwnerId, codec: Codec, bytes: &[u8]) -> Result<i64> {
-        let insert = "INSERT INTO pack (key, owner_id, lengths, codec, bytes) VALUES (?1, ?2, ?3, ?4, ?5)";
+        let insert = "INSERT INTO pack (key, owner_id, lengths, codec, bytes, gone) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut statement = connection.prepare_cached(insert).map_err(problem)?;
-        let row = params![key(owner, self.first), owner.0, self.lengths(), codec.code(), bytes];
+        let row = params![
+            key(owner, self.first),
+            owner.0,
+            self.lengths(),
+            codec.code(),
+            bytes,
+            self.write_gone()
+        ];
         statement.execute(row).map_err(problem)?;
         Ok(bytes.len() as i64)
     }
@@ -113,12 +155,13 @@ pub(super) struct StoredPack {
     lengths: Vec<u8>,
     codec: i64,
     bytes: Vec<u8>,
+    gone: Option<Vec<u8>>,
 }
 
 impl StoredPack {
     /// The pack that has this part, or would have it if it were there.
     pub(super) fn find(connection: &Connection, owner: OwnerId, part: i64) -> Result<Option<Self>> {
-        let select = "SELECT key, lengths, codec, bytes FROM pack WHERE owner_id = ?1 AND key >= ?2 AND key <= ?3 \
+        let select = "SELECT key, lengths, codec, bytes, gone FROM pack WHERE owner_id = ?1 AND key >= ?2 AND key <= ?3 \
                       ORDER BY key DESC LIMIT 1";
         let mut statement = connection.prepare_cached(select).map_err(problem)?;
         let range = params![owner.0, keys_of(owner).start, key(owner, part)];
@@ -128,6 +171,7 @@ impl StoredPack {
                 lengths: row.get(1)?,
                 codec: row.get(2)?,
                 bytes: row.get(3)?,
+                gone: row.get(4)?,
             })
         });
         found.optional().map_err(problem)
@@ -141,12 +185,13 @@ impl StoredPack {
         let codec = Codec::of_code(self.codec).ok_or_else(|| damaged("its codec is unknown"))?;
         let unpacked = unpacker.unpack(codec, &self.bytes, end);
         pack.bytes = unpacked.map_err(|error| damaged(&error.to_string()))?;
+        pack.gone = read_gone(self.first, self.gone.as_deref())?;
         Ok(pack)
     }
 }
 
 /// Where each part of a pack ends.
-fn read_ends(first: i64, lengths: &[u8]) -> Result<Vec<usize>> {
+pub(super) fn read_ends(first: i64, lengths: &[u8]) -> Result<Vec<usize>> {
     let damaged = || StoreError::Damaged(format!("pack {first}: its lengths cannot be read"));
     let (mut rest, mut end) = (lengths, 0_usize);
     let mut ends = Vec::with_capacity(lengths.len());
@@ -157,6 +202,19 @@ fn read_ends(first: i64, lengths: &[u8]) -> Result<Vec<usize>> {
         ends.push(end);
     }
     Ok(ends)
+}
+
+/// Places of a pack whose parts were removed.
+pub(super) fn read_gone(first: i64, gone: Option<&[u8]>) -> Result<BTreeSet<usize>> {
+    let damaged = || StoreError::Damaged(format!("pack {first}: what is gone of it cannot be read"));
+    let (mut rest, mut place) = (gone.unwrap_or_default(), 0_usize);
+    let mut places = BTreeSet::new();
+    while !rest.is_empty() {
+        let step = leb128::read(&mut rest).and_then(|step| usize::try_from(step).ok());
+        place = step.and_then(|step| place.checked_add(step)).ok_or_else(damaged)?;
+        places.insert(place);
+    }
+    Ok(places)
 }
 
 /// Bytes of all parts of a stored pack.
@@ -200,8 +258,8 @@ impl PackReader {
 /// said last.
 const SHARED_BYTES_MAX: usize = 32 << 20;
 
-/// Packs unpacked for everybody who reads the same store. What a committed pack holds never changes, so one that has a part has
-/// it for good; a pack that grew since is read again for its new parts.
+/// Packs unpacked for everybody who reads the same store. What a part says never changes, so a pack that has one has it as long as anybody
+/// names it; a pack that grew since is read again for its new parts.
 #[derive(Debug, Default)]
 pub(super) struct SharedPacks {
     kept: Mutex<KeptPacks>,
@@ -284,6 +342,7 @@ mod tests {
             lengths: pack.lengths(),
             codec: Codec::Plain.code(),
             bytes: pack.bytes,
+            gone: None,
         };
         let again = stored.unpack(&mut Unpacker::default()).unwrap();
         assert_eq!(again.numbers(), 7..11);
@@ -312,6 +371,25 @@ mod tests {
     }
 
     #[test]
+    fn a_part_that_is_gone_leaves_its_number_and_nothing_else() {
+        let mut pack = Pack::starting_at(3);
+        [&b"three"[..], b"four", b"five"]
+            .iter()
+            .for_each(|part| pack.push(part));
+        let mut left = pack.without(|number| number == 4);
+        assert_eq!(
+            (left.part(3), left.part(4), left.part(5)),
+            (Some(&b"three"[..]), None, Some(&b"five"[..]))
+        );
+        assert_eq!(left.length(), 9);
+        let mut behind = Pack::starting_at(6);
+        behind.push(b"six");
+        left.append(&behind.without(|_| true));
+        assert_eq!((left.part(6), left.numbers()), (None, 3..7));
+        assert_eq!(read_gone(3, left.write_gone().as_deref()).unwrap(), left.gone);
+    }
+
+    #[test]
     fn damaged_lengths_are_an_error() {
         for lengths in [
             vec![0x80],
@@ -324,6 +402,7 @@ mod tests {
                 lengths,
                 codec: Codec::Plain.code(),
                 bytes: b"eight by".to_vec(),
+                gone: None,
             };
             assert!(stored.unpack(&mut Unpacker::default()).is_err());
         }

@@ -7,7 +7,8 @@ use ropewalk_core::hash::NodeHash;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::facts::{ExchangeNumber, HashKind, Key, Micros, OwnerId, Position};
-use crate::packed::{read_hashes, read_keys, read_provenance, read_usage, status_of};
+use crate::forget::{Hole, KeptLink};
+use crate::packed::{link_kind_of, read_hashes, read_keys, read_provenance, read_usage, status_of};
 use crate::sqlite::bodies::Parts;
 use crate::sqlite::context::Context;
 use crate::sqlite::exchange_id::ExchangeId;
@@ -61,7 +62,8 @@ const COLUMNS: &str = "SELECT e.key, coalesce(e.position, e.key & 1099511627775)
      (SELECT depth FROM node WHERE node.key = (e.owner_id << 40 | e.input_node) AND node.owner_id = e.owner_id), \
      e.parent_message, \
      (SELECT p.hashes FROM exchange p WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
-     e.projections FROM exchange e WHERE e.owner_id = ?1 AND ";
+     e.projections, h.exchange, h.kind, h.parent, h.decision FROM exchange e \
+     LEFT JOIN hole h ON h.owner_id = ?1 AND h.exchange = (e.key & 1099511627775) WHERE e.owner_id = ?1 AND ";
 
 pub(super) fn exchanges(
     connection: &Connection,
@@ -238,12 +240,28 @@ impl<'c> RowReader<'c> {
             provenance: provenance.map(|text| read_provenance(&text)).transpose()?,
             rules_version: context.rules_version,
             projections_version: row.get(24).map_err(problem)?,
+            hole: hole(row)?,
         })
     }
 }
 
+/// What an exchange lost something with, from the last columns of its row.
+fn hole(row: &Row<'_>) -> Result<Option<Hole>> {
+    let is_there = row.get::<_, Option<i64>>(25).map_err(problem)?.is_some();
+    let kind: Option<i16> = row.get(26).map_err(problem)?;
+    let link = match kind.filter(|_| is_there) {
+        Some(kind) => Some(KeptLink {
+            kind: link_kind_of(kind)?,
+            parent: row.get::<_, Option<i64>>(27).map_err(problem)?.map(ExchangeNumber),
+            decision: row.get(28).map_err(problem)?,
+        }),
+        None => None,
+    };
+    Ok(is_there.then_some(Hole { link }))
+}
+
 pub(super) fn stats(connection: &Connection, owner: OwnerId) -> Result<Stats> {
-    let select = "SELECT last_exchange, last_part - side_parts, last_node, bytes_in, part_bytes, stored_bytes, conflicts \
+    let select = "SELECT last_exchange, last_part - gone_parts - side_parts, last_node - gone_nodes, bytes_in, part_bytes, stored_bytes, conflicts \
                   FROM owner WHERE owner_id = ?1";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let found = statement.query_row([owner.0], |row| {

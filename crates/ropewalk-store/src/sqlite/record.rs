@@ -15,9 +15,10 @@ use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::nodes::NodeRow;
 use crate::sqlite::packs::PackReader;
 use crate::sqlite::tail::Tail;
+use crate::sqlite::tombstones::Tombstones;
 use crate::sqlite::writer::Session;
 use crate::sqlite::{problem, search, spawns};
-use crate::store::{ID_MAX, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
+use crate::store::{ID_MAX, NO_EXCHANGE, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
 
 /// The owner of that name, made on first use.
 pub(super) fn owner(session: &mut Session, name: &str) -> Result<OwnerId> {
@@ -45,10 +46,12 @@ pub(super) fn with_recorder<T>(
 ) -> Result<T> {
     let counters = Counters::load(session, owner)?;
     let tail = Tail::load(session.connection(), owner, counters.last_part + 1)?;
+    let tombstones = Tombstones::of(session.connection(), owner)?;
     let mut recorder = Recorder {
         session,
         owner,
         counters,
+        tombstones,
         tail,
         packs: PackReader::default(),
     };
@@ -142,6 +145,7 @@ pub(super) struct Recorder<'s> {
     pub(super) session: &'s mut Session,
     pub(super) owner: OwnerId,
     pub(super) counters: Counters,
+    tombstones: Tombstones,
     /// Takes the batch's new parts.
     tail: Tail,
     packs: PackReader,
@@ -183,7 +187,14 @@ impl Recorder<'_> {
                 length: exchange.id.len(),
             });
         }
-        let outcome = match self.find_existing(exchange)? {
+        let existing = self.find_existing(exchange)?;
+        if existing.is_none() && self.tombstones.are_of(self.session.connection(), exchange)? {
+            return Ok(Recorded {
+                number: NO_EXCHANGE,
+                outcome: Outcome::Forgotten,
+            });
+        }
+        let outcome = match existing {
             None => {
                 self.counters.last_exchange += 1;
                 self.counters.last_position += 1;
@@ -474,7 +485,7 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    fn rope(&mut self, id: &str, body: &Body, alike: Option<Alike<'_>>) -> Result<(Vec<u8>, Cuts)> {
+    pub(super) fn rope(&mut self, id: &str, body: &Body, alike: Option<Alike<'_>>) -> Result<(Vec<u8>, Cuts)> {
         for part in body.recipe.parts_behind(alike.map_or(0, |alike| alike.pieces)) {
             self.part(part)?;
         }

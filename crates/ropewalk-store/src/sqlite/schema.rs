@@ -12,11 +12,11 @@ pub(super) const SQLITE_MIN: (i32, &str) = (3_051_003, "3.51.3");
 const APPLICATION_ID: i32 = 0x726f_7065;
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [&str; 4] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4];
+const STEPS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
 
 /// For every version the oldest program that can read, and the oldest that can write what its step leaves, by the newest step that
 /// they know: while these allow it, programs of two versions use one store, so that not all have to be updated at once.
-const COMPATIBLE: [(u32, u32); STEPS.len()] = [(1, 1), (2, 2), (3, 3), (4, 4)];
+const COMPATIBLE: [(u32, u32); STEPS.len()] = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)];
 
 /// The newest version that this program knows.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -263,6 +263,30 @@ CREATE TABLE sent_body (
 ) WITHOUT ROWID;
 ";
 
+/// What was forgotten (see `forget.rs`). A pack's `gone` are the places in it whose parts are not there any more; `gone_parts` and
+/// `gone_nodes` are numbers that were given out and name nothing now. A `hole` is an exchange that lost something, with the
+/// decision that linked it: `sha256` is of what is left of its request, where something is.
+const VERSION_5: &str = "
+ALTER TABLE owner ADD COLUMN gone_parts INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE owner ADD COLUMN gone_nodes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE pack ADD COLUMN gone BLOB;
+CREATE TABLE tombstone (
+    owner_id INTEGER NOT NULL,
+    hash BLOB NOT NULL,
+    at INTEGER NOT NULL,
+    PRIMARY KEY (owner_id, hash)
+) WITHOUT ROWID;
+CREATE TABLE hole (
+    owner_id INTEGER NOT NULL,
+    exchange INTEGER NOT NULL,
+    kind INTEGER,
+    parent INTEGER,
+    decision BLOB,
+    sha256 BLOB,
+    PRIMARY KEY (owner_id, exchange)
+) WITHOUT ROWID;
+";
+
 /// Brings a store to the newest version, or refuses one that this program must not write.
 pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
     loop {
@@ -394,7 +418,10 @@ mod tests {
         connection.pragma_update(None, "user_version", 99).unwrap();
         assert!(matches!(
             migrate(&mut connection),
-            Err(StoreError::TooNew { found: 99, known: 4 })
+            Err(StoreError::TooNew {
+                found: 99,
+                known: NEWEST
+            })
         ));
         assert_eq!(tables(&connection), 0);
     }

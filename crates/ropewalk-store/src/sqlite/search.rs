@@ -72,6 +72,40 @@ fn write_strings(recorder: &mut Recorder<'_>, strings: &[Arc<str>]) -> Result<Ve
     Ok(out)
 }
 
+/// The parts among stored strings.
+pub(super) fn parts_of(mut rest: &[u8]) -> Result<Vec<i64>> {
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let mut next = || leb128::read(&mut rest).ok_or_else(unreadable);
+        match next()? {
+            0 => {
+                let (_codec, _length, packed) = (next()?, next()?, next()?);
+                (_, rest) = rest.split_at_checked(packed as usize).ok_or_else(unreadable)?;
+            }
+            part => parts.push(part as i64),
+        }
+    }
+    Ok(parts)
+}
+
+/// Texts that are not found any more, by their keys.
+pub(super) fn remove(connection: &Connection, owner: OwnerId, texts: &[i64]) -> Result<()> {
+    // Of one that waits to be indexed there is nothing to remove.
+    let of_index = "DELETE FROM search WHERE rowid = (SELECT key FROM search_text WHERE key = ?1 AND owner_id = ?2)";
+    let of_texts = "DELETE FROM search_text WHERE key = ?1 AND owner_id = ?2";
+    for delete in [of_index, of_texts] {
+        let mut statement = connection.prepare_cached(delete).map_err(problem)?;
+        for text in texts {
+            statement.execute([*text, owner.0]).map_err(problem)?;
+        }
+    }
+    Ok(())
+}
+
+fn unreadable() -> StoreError {
+    StoreError::Damaged("a text to be found cannot be read".to_owned())
+}
+
 /// Texts are indexed in the order of their numbers, owners side by side.
 pub(super) fn index_texts(connection: &Connection, limit: usize) -> Result<SearchLag> {
     let select = "SELECT owner_id, indexed_text, last_text FROM owner WHERE indexed_text < last_text";
@@ -157,25 +191,24 @@ impl<'c> Texts<'c> {
     }
 
     fn strings(&mut self, mut rest: &[u8]) -> Result<Vec<String>> {
-        let damaged = || StoreError::Damaged("a text to be found cannot be read".to_owned());
         let mut strings = Vec::new();
         while !rest.is_empty() {
-            let mut next = || leb128::read(&mut rest).ok_or_else(damaged);
+            let mut next = || leb128::read(&mut rest).ok_or_else(unreadable);
             let bytes = match next()? {
                 0 => {
                     let codec = i64::try_from(next()?)
                         .ok()
                         .and_then(Codec::of_code)
-                        .ok_or_else(damaged)?;
+                        .ok_or_else(unreadable)?;
                     let (length, packed) = (next()? as usize, next()? as usize);
-                    let (packed, behind) = rest.split_at_checked(packed).ok_or_else(damaged)?;
+                    let (packed, behind) = rest.split_at_checked(packed).ok_or_else(unreadable)?;
                     rest = behind;
                     let unpacked = self.unpacker.unpack(codec, packed, length.min(STRING_BYTES_MAX));
-                    unpacked.map_err(|_| damaged())?
+                    unpacked.map_err(|_| unreadable())?
                 }
                 part => self.parts.load(part as i64)?.to_vec(),
             };
-            strings.push(String::from_utf8(bytes).map_err(|_| damaged())?);
+            strings.push(String::from_utf8(bytes).map_err(|_| unreadable())?);
         }
         Ok(strings)
     }

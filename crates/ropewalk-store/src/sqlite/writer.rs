@@ -45,9 +45,17 @@ const TIDIED_MAX: usize = 1024;
 type Job = Box<dyn FnOnce(&mut Session) -> Answer + Send>;
 type Answer = Box<dyn FnOnce(&Result<()>) + Send>;
 
+/// What waits for the writer.
+enum Request {
+    /// For the next group.
+    Grouped(Job),
+    /// Between two groups, outside of any transaction.
+    Alone(Box<dyn FnOnce(&mut Session) + Send>),
+}
+
 #[derive(Debug)]
 pub(super) struct Writer {
-    queue: Option<SyncSender<Job>>,
+    queue: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -72,6 +80,9 @@ pub(super) struct Session {
     pending: BTreeSet<hash_index::Entry>,
     /// Those among them that the running request added.
     added: Vec<hash_index::Entry>,
+    /// Entries of rows that this group removed, and those among them that the running request did.
+    removed: BTreeSet<hash_index::Entry>,
+    just_removed: Vec<hash_index::Entry>,
     known: HashMap<Known, i64, foldhash::fast::RandomState>,
     pub(super) bodies: KnownBodies,
     packer: Option<Packer>,
@@ -89,7 +100,19 @@ impl Session {
     /// Rows that may have this hash, in this group, in memory or in the table.
     pub(super) fn find(&self, owner: OwnerId, kind: Kind, hash: &[u8]) -> Result<Vec<i64>> {
         let fresh = self.fresh.read().unwrap_or_else(PoisonError::into_inner);
-        hash_index::find(&self.connection, &[&self.pending], &fresh, owner, kind, hash)
+        let mut found = hash_index::find(&self.connection, &[&self.pending], &fresh, owner, kind, hash)?;
+        if !self.removed.is_empty() {
+            found.retain(|row| !self.removed.contains(&hash_index::entry(owner, kind, hash, *row)));
+        }
+        Ok(found)
+    }
+
+    /// The row is not found by the hash any more.
+    pub(super) fn unindex(&mut self, owner: OwnerId, kind: Kind, hash: &[u8], row: i64) {
+        let entry = hash_index::entry(owner, kind, hash, row);
+        if self.removed.insert(entry) {
+            self.just_removed.push(entry);
+        }
     }
 
     /// Makes a row findable by a hash, from the commit on for readers, at once for this group.
@@ -133,8 +156,8 @@ impl Session {
         self.known.insert(known(owner, kind, hash), number);
     }
 
-    /// Rows were taken back.
-    fn forget_known(&mut self) {
+    /// Rows were taken back, or removed.
+    pub(super) fn forget_known(&mut self) {
         self.known.clear();
         self.bodies.clear();
     }
@@ -154,16 +177,18 @@ impl Writer {
             fresh,
             pending: BTreeSet::new(),
             added: Vec::new(),
+            removed: BTreeSet::new(),
+            just_removed: Vec::new(),
             known: HashMap::default(),
             bodies: KnownBodies::default(),
             packer: None,
             untidy: BTreeSet::new(),
             has_rewritten: false,
         };
-        let (queue, jobs) = sync_channel(QUEUE_MAX);
+        let (queue, requests) = sync_channel(QUEUE_MAX);
         let thread = std::thread::Builder::new()
             .name("ropewalk-writer".to_owned())
-            .spawn(move || work(session, sweep, &jobs, commit_delay))
+            .spawn(move || work(session, sweep, &requests, commit_delay))
             .map_err(cannot_start)?;
         Ok(Writer {
             queue: Some(queue),
@@ -188,18 +213,37 @@ impl Writer {
                 let _ = answer.send(result);
             })
         });
+        self.send(Request::Grouped(job)).await?;
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    /// Runs a request outside of any transaction, while nothing else is written.
+    pub(super) async fn run_alone<T: Send + 'static>(
+        &self,
+        request: impl FnOnce(&mut Session) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let (answer, outcome) = oneshot::channel();
+        let alone = Box::new(move |session: &mut Session| {
+            // Nobody waits any more: what was done is done.
+            let _ = answer.send(request(session));
+        });
+        self.send(Request::Alone(alone)).await?;
+        outcome.await.map_err(|_| StoreError::Stopped)?
+    }
+
+    async fn send(&self, request: Request) -> Result<()> {
         let queue = self.queue.clone().ok_or(StoreError::Stopped)?;
-        if let Err(full) = queue.try_send(job) {
-            let job = match full {
-                std::sync::mpsc::TrySendError::Full(job) => job,
+        if let Err(full) = queue.try_send(request) {
+            let request = match full {
+                std::sync::mpsc::TrySendError::Full(request) => request,
                 std::sync::mpsc::TrySendError::Disconnected(_) => return Err(StoreError::Stopped),
             };
-            let send = tokio::task::spawn_blocking(move || queue.send(job).is_ok());
+            let send = tokio::task::spawn_blocking(move || queue.send(request).is_ok());
             if !send.await.unwrap_or(false) {
                 return Err(StoreError::Stopped);
             }
         }
-        outcome.await.map_err(|_| StoreError::Stopped)?
+        Ok(())
     }
 }
 
@@ -227,6 +271,7 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
     }
     session.connection.execute_batch("SAVEPOINT request").map_err(problem)?;
     session.added.clear();
+    session.just_removed.clear();
     match request(session) {
         Ok(value) => {
             session.connection.execute_batch("RELEASE request").map_err(problem)?;
@@ -236,6 +281,9 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
             for entry in std::mem::take(&mut session.added) {
                 session.pending.remove(&entry);
             }
+            for entry in std::mem::take(&mut session.just_removed) {
+                session.removed.remove(&entry);
+            }
             session.forget_known();
             // Where the transaction is gone, so is the savepoint.
             let _ = session.connection.execute_batch("ROLLBACK TO request; RELEASE request");
@@ -244,9 +292,23 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
     }
 }
 
-fn work(mut session: Session, mut sweep: Sweep, jobs: &Receiver<Job>, commit_delay: Duration) {
-    while let Ok(first) = jobs.recv() {
-        let group = std::iter::once(first).chain(jobs.try_iter().take(GROUP_MAX - 1));
+fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, commit_delay: Duration) {
+    let mut next = None;
+    while let Some(first) = next.take().or_else(|| requests.recv().ok()) {
+        let mut group = match first {
+            Request::Grouped(job) => vec![job],
+            Request::Alone(alone) => {
+                alone(&mut session);
+                continue;
+            }
+        };
+        while group.len() < GROUP_MAX && next.is_none() {
+            match requests.try_recv() {
+                Ok(Request::Grouped(job)) => group.push(job),
+                Ok(alone) => next = Some(alone),
+                Err(_) => break,
+            }
+        }
         let began = session.connection.execute_batch("BEGIN IMMEDIATE");
         let mut answers = Vec::new();
         for job in group {
@@ -257,6 +319,7 @@ fn work(mut session: Session, mut sweep: Sweep, jobs: &Receiver<Job>, commit_del
             // Nothing of the group happened. What it knew about its own rows is wrong now.
             session.forget_known();
             session.pending.clear();
+            session.removed.clear();
             let _ = session.connection.execute_batch("ROLLBACK");
         }
         std::thread::sleep(commit_delay);
@@ -280,6 +343,9 @@ fn shared_failure(error: &StoreError) -> StoreError {
 }
 
 fn commit(session: &mut Session, sweep: &mut Sweep) -> Result<()> {
+    if !session.removed.is_empty() {
+        return commit_removal(session, sweep);
+    }
     let added: Vec<hash_index::Entry> = session.pending.iter().copied().collect();
     let moved = {
         let fresh = session.fresh.read().unwrap_or_else(PoisonError::into_inner);
@@ -292,6 +358,21 @@ fn commit(session: &mut Session, sweep: &mut Sweep) -> Result<()> {
     if std::mem::take(&mut session.has_rewritten) {
         fresh.forget_what_was_read();
     }
+    Ok(())
+}
+
+/// Commits a group that removed rows: their entries go from wherever they are.
+fn commit_removal(session: &mut Session, sweep: &mut Sweep) -> Result<()> {
+    {
+        let fresh = session.fresh.read().unwrap_or_else(PoisonError::into_inner);
+        sweep.remove(&session.connection, &fresh, &session.pending, &session.removed)?;
+    }
+    // Whoever reads sees the rows and the entries of one side of the commit.
+    let mut fresh = session.fresh.write().unwrap_or_else(PoisonError::into_inner);
+    session.connection.execute_batch("COMMIT").map_err(problem)?;
+    hash_index::start_over(&mut fresh);
+    session.pending.clear();
+    session.removed.clear();
     Ok(())
 }
 

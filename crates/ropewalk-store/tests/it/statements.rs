@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 const WITHOUT_OWNER: [&str; 2] = ["hash_log", "sqlite_schema"];
 
 /// Statements that look for an owner, or work for all of them one after the other.
-const EXCEPTIONS: [&str; 5] = [
+const EXCEPTIONS: [&str; 6] = [
+    "INSERT INTO search (search) VALUES ('optimize')",
     "SELECT coalesce(sum(last_part + last_node + 14 * last_exchange), 0) FROM owner",
     "INSERT INTO owner (name, secret)",
     "SELECT owner_id FROM owner WHERE name = ?1",

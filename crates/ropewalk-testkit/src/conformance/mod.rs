@@ -7,7 +7,7 @@
 //! [`look_ups`] and [`as_of`] (what linking asks), [`listing`] (rows and the log), [`search`], [`upkeep`] (figures and
 //! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
 //! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`logs`] (what logs tell), [`names`] (what
-//! people type, and what was sent for it), [`derived`],
+//! people type, and what was sent for it), [`forgetting`] (what is gone, and stays), [`derived`],
 //! [`derived_pages`] and [`derived_damage`] (what linking concluded).
 
 pub mod arrival;
@@ -17,6 +17,7 @@ pub mod cases;
 pub mod derived;
 pub mod derived_damage;
 pub mod derived_pages;
+pub mod forgetting;
 pub mod listing;
 pub mod logs;
 pub mod look_ups;
@@ -136,6 +137,15 @@ macro_rules! store_conformance {
                 what_is_pinned_stays,
                 what_was_sent_in_a_requests_place_comes_back,
                 owners_never_see_each_others_names,
+            ]);
+            $crate::store_conformance!(@theme $make, forgetting: [
+                what_is_forgotten_is_gone_and_what_others_use_stays,
+                what_is_forgotten_does_not_come_back,
+                a_hole_keeps_its_row_and_the_decision_that_linked_it,
+                names_links_and_pins_go_with_their_exchanges,
+                recording_goes_on_while_conversations_are_forgotten,
+                a_sweep_of_a_store_without_waste_finds_nothing,
+                keys_and_ids_of_the_forgotten_find_nothing,
             ]);
             $crate::store_conformance!(@theme $make, derived: [
                 links_come_back_as_they_were_saved,

@@ -12,6 +12,7 @@ use ropewalk_store::store::{
 };
 
 use super::derived::Derived;
+use super::forgetting::Grave;
 use super::log::Log;
 use super::names::Names;
 use super::stored::Stored;
@@ -24,6 +25,7 @@ pub(super) struct Owned {
     /// Each node with the one before it; `None` for a start.
     pub(super) nodes: HashMap<NodeHash, Option<NodeHash>>,
     pub(super) exchanges: BTreeMap<ExchangeNumber, Stored>,
+    pub(super) last_number: i64,
     pub(super) last_position: i64,
     pub(super) conflicts: u64,
     pub(super) waiting: Vec<(ExchangeNumber, SearchText)>,
@@ -31,6 +33,8 @@ pub(super) struct Owned {
     pub(super) derived: Derived,
     pub(super) log: Log,
     pub(super) names: Names,
+    /// What was forgotten, and when.
+    pub(super) graves: BTreeMap<Grave, Micros>,
 }
 
 impl Owned {
@@ -186,7 +190,10 @@ impl Owned {
             return Ok(None);
         };
         let (pieces, expected) = match half {
-            Half::Request => (Some(&stored.request), Some(stored.row.request_sha256)),
+            Half::Request => match &stored.request {
+                Some((pieces, sha256)) => (Some(pieces), Some(*sha256)),
+                None => (None, None),
+            },
             Half::Sent => match &stored.sent {
                 Some((pieces, sha256)) => (Some(pieces), Some(*sha256)),
                 None => (None, None),

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Position};
+use ropewalk_store::forget::KeptLink;
 use ropewalk_store::store::{BRANCHES_MAX, ExchangeRow, PAGE_MAX};
 
 #[derive(Debug, Default)]
@@ -23,6 +24,29 @@ impl Derived {
     /// The conversation that an exchange is linked into.
     pub(super) fn conversation_of(&self, exchange: ExchangeNumber) -> Option<ExchangeNumber> {
         self.links.get(&exchange).map(|link| link.conversation)
+    }
+
+    pub(super) fn kept_link(&self, exchange: ExchangeNumber) -> Option<KeptLink> {
+        self.links.get(&exchange).map(|link| KeptLink {
+            kind: link.kind,
+            parent: link.parent,
+            decision: link.decision.clone(),
+        })
+    }
+
+    /// What is named by removed exchanges goes, and conversations have another record.
+    pub(super) fn forget(&mut self, removed: &BTreeSet<ExchangeNumber>, conversations: &[ConversationRow]) {
+        self.links.retain(|exchange, _| !removed.contains(exchange));
+        self.branches.retain(|first, _| !removed.contains(first));
+        self.conversations.retain(|root, _| !removed.contains(root));
+        self.aliases.retain(|_, root| !removed.contains(root));
+        self.wanted.retain(|(_, exchange)| !removed.contains(exchange));
+        for row in conversations {
+            if let Some(known) = self.conversations.get_mut(&row.root) {
+                known.record.clone_from(&row.record);
+            }
+        }
+        self.version += 1;
     }
 
     pub(super) fn state(&self, newest: Position) -> LinkState {

@@ -5,13 +5,32 @@ use std::collections::BTreeMap;
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::PAGE_MAX;
 
+use super::asks::Owned;
+use super::forgetting::Grave;
+
 #[derive(Debug, Default)]
 pub(super) struct Log {
     records: BTreeMap<(String, String), RecordRow>,
     files: BTreeMap<String, ImportedFile>,
 }
 
+impl Owned {
+    /// Without records of sessions that were forgotten.
+    pub(super) fn save_log(&mut self, mut changes: LogChanges) {
+        let is_forgotten = |session: &String| self.graves.contains_key(&Grave::Session(session.clone()));
+        changes.records.retain(|record| !is_forgotten(&record.session));
+        self.log.save(changes);
+    }
+}
+
 impl Log {
+    /// How many records went.
+    pub(super) fn forget(&mut self, sessions: &[String]) -> u64 {
+        let before = self.records.len();
+        self.records.retain(|(session, _), _| !sessions.contains(session));
+        (before - self.records.len()) as u64
+    }
+
     pub(super) fn save(&mut self, changes: LogChanges) {
         self.records
             .retain(|(session, _), _| !changes.replaced.contains(session));

@@ -8,6 +8,7 @@
 
 mod asks;
 mod derived;
+mod forgetting;
 mod log;
 mod names;
 mod recording;
@@ -20,6 +21,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
@@ -131,7 +133,7 @@ impl Store for MemoryStore {
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
         self.with(owner, |owned| {
-            owned.log.save(changes);
+            owned.save_log(changes);
             Ok(())
         })
     }
@@ -183,6 +185,22 @@ impl Store for MemoryStore {
         }
         let waiting = owners.data.values().map(|owned| owned.waiting.len() as u64).sum();
         Ok(SearchLag { waiting })
+    }
+
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        self.with(owner, |owned| owned.forget(what))
+    }
+
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        self.with(owner, |owned| Ok(owned.sweep(is_dry)))
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        Ok(Compacted::default())
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        self.with(owner, |owned| Ok(owned.forgotten(&names)))
     }
 
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {

@@ -1,6 +1,6 @@
 //! Names and pins, in maps.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_store::facts::{ExchangeNumber, Position};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names as Which, Pin, Taken};
@@ -17,6 +17,25 @@ pub(super) struct Names {
 }
 
 impl Names {
+    /// How many names and pins went.
+    pub(super) fn forget(
+        &mut self,
+        removed: &BTreeSet<ExchangeNumber>,
+        messages: &[(ExchangeNumber, String)],
+        quoted: &[String],
+    ) -> (u64, u64) {
+        let names = self.names.len() + self.messages.len();
+        let pins = self.pins.len();
+        self.names.retain(|_, name| !removed.contains(&name.exchange));
+        self.messages.retain(|name, message| {
+            !removed.contains(&message.exchange) && !removed.contains(&message.name) && !messages.contains(name)
+        });
+        self.pins
+            .retain(|_, outcome| !quoted.iter().any(|name| outcome.contains(name.as_str())));
+        let left = self.names.len() + self.messages.len();
+        ((names - left) as u64, (pins - self.pins.len()) as u64)
+    }
+
     pub(super) fn save(&mut self, changes: NameChanges) -> Taken {
         let mut taken = Taken::default();
         for (place, new) in changes.names.into_iter().enumerate() {

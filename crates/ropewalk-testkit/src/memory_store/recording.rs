@@ -9,7 +9,7 @@ use ropewalk_core::rope::visit_parts;
 use ropewalk_store::facts::{
     Body, ExchangeNumber, KeyKind, Link, NewExchange, Position, Projected, SearchText, Status,
 };
-use ropewalk_store::store::{ID_MAX, Outcome, Recorded, Result, StoreError};
+use ropewalk_store::store::{ID_MAX, NO_EXCHANGE, Outcome, Recorded, Result, StoreError};
 
 use super::asks::Owned;
 use super::stored::{Stored, outcome, row};
@@ -40,6 +40,8 @@ impl Owned {
         let is_retold = |of: &ExchangeNumber| staged.retold.contains(of);
         self.waiting.retain(|(of, _)| !is_retold(of));
         self.indexed.retain(|(of, _)| !is_retold(of));
+        let numbers = staged.exchanges.keys().map(|number| number.0);
+        self.last_number = numbers.max().unwrap_or_default().max(self.last_number);
         self.exchanges.extend(staged.exchanges);
         self.waiting.extend(staged.texts);
         self.conflicts += staged.conflicts;
@@ -69,6 +71,12 @@ impl Owned {
             return Err(StoreError::IdTooLong { length });
         }
         let known = self.find_existing(exchange, staged);
+        if known.is_none() && self.is_forgotten(exchange) {
+            return Ok(Recorded {
+                number: NO_EXCHANGE,
+                outcome: Outcome::Forgotten,
+            });
+        }
         let outcome = known.map_or(Outcome::New, |known| outcome(&known.row, exchange));
         let number = match known {
             Some(known) => known.row.number,
@@ -77,11 +85,11 @@ impl Owned {
                     .exchanges
                     .keys()
                     .filter(|number| !self.exchanges.contains_key(number));
-                ExchangeNumber((self.exchanges.len() + new.count()) as i64 + 1)
+                ExchangeNumber(self.last_number + new.count() as i64 + 1)
             }
         };
         match outcome {
-            Outcome::Known => {}
+            Outcome::Known | Outcome::Forgotten => {}
             Outcome::Conflict => staged.conflicts += 1,
             Outcome::New | Outcome::Completed | Outcome::Replaced => {
                 let is_new = outcome != Outcome::Completed;
@@ -157,7 +165,7 @@ impl Owned {
             start: exchange.start,
             request_chain: nodes(&exchange.request_chain),
             answer_chain: nodes(&exchange.answer_chain),
-            request,
+            request: Some((request, exchange.request.sha256)),
             sent,
             response,
             spawns: exchange.spawns.clone(),

@@ -11,7 +11,8 @@ pub(super) struct Stored {
     pub(super) start: NodeHash,
     pub(super) request_chain: Vec<NodeHash>,
     pub(super) answer_chain: Vec<NodeHash>,
-    pub(super) request: Vec<Piece>,
+    /// Of one that lost something what is left of it, with its hash.
+    pub(super) request: Option<(Vec<Piece>, [u8; 32])>,
     pub(super) sent: Option<(Vec<Piece>, [u8; 32])>,
     pub(super) response: Option<Vec<Piece>>,
     pub(super) spawns: Vec<Spawn>,
@@ -21,7 +22,7 @@ impl Stored {
     /// When the answer became known.
     pub(super) fn answered_at(&self) -> Option<Micros> {
         let ended_at = self.row.ended_at.unwrap_or(self.row.at);
-        self.response.as_ref().map(|_| ended_at.max(self.row.at))
+        self.row.response_sha256.map(|_| ended_at.max(self.row.at))
     }
 
     pub(super) fn is_begun(&self, as_of: Micros) -> bool {
@@ -128,5 +129,6 @@ pub(super) fn row(
         provenance: exchange.provenance,
         rules_version: exchange.rules_version,
         projections_version: exchange.projections_version,
+        hole: None,
     }
 }

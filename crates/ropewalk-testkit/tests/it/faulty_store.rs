@@ -4,6 +4,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
+use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
@@ -301,6 +302,22 @@ impl Store for Faulty {
             return Ok(SearchLag::default());
         }
         self.inner.index_texts(limit).await
+    }
+
+    async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
+        self.inner.forget(owner, what).await
+    }
+
+    async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
+        self.inner.sweep(owner, is_dry).await
+    }
+
+    async fn compact(&self) -> Result<Compacted> {
+        self.inner.compact().await
+    }
+
+    async fn forgotten(&self, owner: OwnerId, names: Vec<String>) -> Result<Vec<Option<Micros>>> {
+        self.inner.forgotten(owner, names).await
     }
 
     async fn stats(&self, owner: OwnerId) -> Result<Stats> {

@@ -9,8 +9,12 @@ use ropewalk_store::log::{ImportedFile, LogChanges};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::UnixStream;
 
+use super::removal::{Removal, Removed, Shrunk, Went, remove, shrink};
 use super::sent::{SentFile, SentLogged};
-use super::{Answer, Became, Linked, Rebuilt, Repaired, Request, Sent, files_read, repair_session, socket_path, title};
+use super::{
+    Answer, Became, Linked, Rebuilt, Repaired, Request, Sent, count_unused, files_read, repair_session, socket_path,
+    title,
+};
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
@@ -188,6 +192,45 @@ impl<'w> Changer<'w> {
                     _ => Err(misunderstood()),
                 }
             }
+        }
+    }
+
+    /// Removes something of an owner's.
+    pub(crate) async fn remove(&mut self, owner: &str, removal: Removal) -> Result<Removed, Failure> {
+        match self {
+            Changer::Own(recorders) => remove(recorders, owner, &removal).await,
+            Changer::Server(server) => {
+                let owner = owner.to_owned();
+                match ask(server, &Request::Remove { owner, removal }).await? {
+                    Answer::Removed(removed) => Ok(removed),
+                    _ => Err(misunderstood()),
+                }
+            }
+        }
+    }
+
+    /// What nobody uses of an owner's.
+    pub(crate) async fn count_unused(&mut self, owner: &str) -> Result<Went, Failure> {
+        match self {
+            Changer::Own(recorders) => count_unused(recorders.store(), owner).await,
+            Changer::Server(server) => {
+                let owner = owner.to_owned();
+                match ask(server, &Request::CountUnused { owner }).await? {
+                    Answer::Unused(went) => Ok(went),
+                    _ => Err(misunderstood()),
+                }
+            }
+        }
+    }
+
+    /// Leaves no copy of what was removed, and gives back its room.
+    pub(crate) async fn shrink(&mut self) -> Result<Shrunk, Failure> {
+        match self {
+            Changer::Own(recorders) => shrink(recorders.store()).await,
+            Changer::Server(server) => match ask(server, &Request::Shrink).await? {
+                Answer::Shrunk(shrunk) => Ok(shrunk),
+                _ => Err(misunderstood()),
+            },
         }
     }
 

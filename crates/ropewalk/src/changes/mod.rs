@@ -6,6 +6,7 @@
 
 pub(crate) mod client;
 pub(crate) mod imports;
+pub(crate) mod removal;
 mod sent;
 pub(crate) mod server;
 
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::any_store::AnyStore;
 use crate::failure::Failure;
+use removal::{Removal, Removed, Shrunk, Went};
 use sent::{SentFile, SentLogged};
 
 /// Longest request: a batch of an import, escaped.
@@ -79,6 +81,15 @@ enum Request {
         reference: String,
         title: String,
     },
+    Remove {
+        owner: String,
+        removal: Removal,
+    },
+    /// What nobody uses.
+    CountUnused {
+        owner: String,
+    },
+    Shrink,
 }
 
 /// An exchange and where it was found.
@@ -106,6 +117,9 @@ enum Answer {
     Repaired(Vec<Repaired>),
     /// The conversation of this friendly id has its title.
     Titled(String),
+    Removed(Removed),
+    Unused(Went),
+    Shrunk(Shrunk),
     Done,
     Failed {
         message: String,
@@ -143,6 +157,14 @@ async fn repair_session(
     let view = View::new(store, id, owner);
     let repairs = view.repair_records(session, is_from_log, false).await?;
     Ok(repairs.into_iter().map(Repaired::from).collect())
+}
+
+/// What nobody uses of an owner's.
+async fn count_unused(store: &AnyStore, owner: &str) -> Result<Went, Failure> {
+    match store.find_owner(owner).await? {
+        Some(owner) => Ok(store.sweep(owner, true).await?.into()),
+        None => Ok(Went::default()),
+    }
 }
 
 /// Gives a conversation a title; says its friendly id.
@@ -213,6 +235,7 @@ pub(crate) enum Became {
     Known,
     Conflict,
     Replaced,
+    Forgotten,
 }
 
 impl From<&Recorded> for Became {
@@ -223,6 +246,7 @@ impl From<&Recorded> for Became {
             Outcome::Known => Became::Known,
             Outcome::Conflict => Became::Conflict,
             Outcome::Replaced => Became::Replaced,
+            Outcome::Forgotten => Became::Forgotten,
         }
     }
 }

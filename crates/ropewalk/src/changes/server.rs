@@ -6,10 +6,13 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use ropewalk_engine::logged::{LogPreparer, Taken};
 use ropewalk_engine::spawn::SpawnTools;
 use ropewalk_engine::{Preparer, RawExchange, Recorders, Settings};
+use ropewalk_proxy::journal::Journal;
+use ropewalk_proxy::tee::{Event, Tee};
 use ropewalk_store::facts::Provenance;
 use ropewalk_store::log::{LogChanges, RecordRow};
 use ropewalk_wire::exchange::ExchangeLine;
@@ -19,9 +22,11 @@ use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 
 use super::imports::Imports;
+use super::removal::{Shrunk, remove, shrink};
 use super::sent::{SentFile, SentLogged};
 use super::{
-    Answer, Became, REQUEST_BYTES_MAX, Request, Sent, files_read, rebuild, repair_session, socket_path, title,
+    Answer, Became, REQUEST_BYTES_MAX, Request, Sent, count_unused, files_read, rebuild, repair_session, socket_path,
+    title,
 };
 use crate::any_store::AnyStore;
 use crate::config::Prices;
@@ -50,6 +55,36 @@ impl Rules {
     }
 }
 
+/// The journal of a server, as far as those who forget something need it.
+#[derive(Debug, Clone)]
+pub(crate) struct Sealing {
+    pub(crate) tee: Tee,
+    pub(crate) journal: Journal,
+}
+
+/// How long a closed segment may take to be recorded and to go.
+const SEALED_TIME_MAX: Duration = Duration::from_secs(30);
+
+impl Sealing {
+    /// Closes the segment at hand and waits until all before it are gone; `false` if some stay, because a stream that has not ended
+    /// is in them.
+    async fn empty(&self) -> bool {
+        let (newest, _) = self.journal.ends();
+        self.tee.send(Event::Seal);
+        let gone = async {
+            loop {
+                let (now, oldest) = self.journal.ends();
+                // Nothing was in it, or it was closed and went.
+                if oldest > newest || (now == oldest && self.journal.bytes() == 0) {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(SEALED_TIME_MAX, gone).await.is_ok()
+    }
+}
+
 /// Listens until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Changes {
@@ -65,7 +100,13 @@ impl Drop for Changes {
 }
 
 impl Changes {
-    pub(crate) fn listen(data_folder: &Path, store: Opened, rules: Rules, imports: Arc<Imports>) -> io::Result<Self> {
+    pub(crate) fn listen(
+        data_folder: &Path,
+        store: Opened,
+        rules: Rules,
+        sealing: Sealing,
+        imports: Arc<Imports>,
+    ) -> io::Result<Self> {
         let path = socket_path(data_folder);
         // The journal's lock says that no other server uses the folder: what is there was left by a dead one.
         match fs::remove_file(&path) {
@@ -74,12 +115,12 @@ impl Changes {
         }
         let listener = UnixListener::bind(&path)?;
         fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        let listening = tokio::spawn(accept(listener, store, rules, imports));
+        let listening = tokio::spawn(accept(listener, store, rules, sealing, imports));
         Ok(Changes { path, listening })
     }
 }
 
-async fn accept(listener: UnixListener, store: Opened, rules: Rules, imports: Arc<Imports>) {
+async fn accept(listener: UnixListener, store: Opened, rules: Rules, sealing: Sealing, imports: Arc<Imports>) {
     let places = Arc::new(Semaphore::new(COMMANDS_MAX));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -93,10 +134,12 @@ async fn accept(listener: UnixListener, store: Opened, rules: Rules, imports: Ar
                 continue;
             }
         };
-        let (store, rules, imports) = (store.clone(), rules.clone(), Arc::clone(&imports));
+        let (store, rules, sealing) = (store.clone(), rules.clone(), sealing.clone());
+        let imports = Arc::clone(&imports);
         // Preparing and linking keep a processor busy, so it is not done on the threads that accept.
         tokio::task::spawn_blocking(move || {
-            let served = tokio::runtime::Handle::current().block_on(serve(stream, store, &rules, &imports));
+            let serving = serve(stream, store, &rules, &sealing, &imports);
+            let served = tokio::runtime::Handle::current().block_on(serving);
             if let Err(error) = served {
                 tracing::debug!(%error, "a command went away");
             }
@@ -105,7 +148,13 @@ async fn accept(listener: UnixListener, store: Opened, rules: Rules, imports: Ar
     }
 }
 
-async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules, imports: &Imports) -> io::Result<()> {
+async fn serve(
+    stream: UnixStream,
+    mut store: Opened,
+    rules: &Rules,
+    sealing: &Sealing,
+    imports: &Imports,
+) -> io::Result<()> {
     let import = imports.begin();
     let (read, mut write) = stream.into_split();
     let mut read = BufReader::new(read);
@@ -123,6 +172,13 @@ async fn serve(stream: UnixStream, mut store: Opened, rules: &Rules, imports: &I
             return Ok(());
         }
         let answer = match serde_json::from_slice(&line) {
+            Ok(Request::Shrink) => match shrink(&store).await {
+                Ok(shrunk) => Ok(Answer::Shrunk(Shrunk {
+                    leaves_copies: shrunk.leaves_copies || !sealing.empty().await,
+                    ..shrunk
+                })),
+                Err(failure) => Err(failure),
+            },
             Ok(request) => {
                 import.count(&request);
                 change(&mut recorders, &mut logs, rules, request).await
@@ -212,6 +268,10 @@ async fn change<'r>(
             reference,
             title: text,
         } => Answer::Titled(title(recorders, &owner, &reference, &text).await?),
+        Request::Remove { owner, removal } => Answer::Removed(remove(recorders, &owner, &removal).await?),
+        Request::CountUnused { owner } => Answer::Unused(count_unused(recorders.store(), &owner).await?),
+        // It needs the journal as well.
+        Request::Shrink => Answer::Done,
         Request::Rebuild { owner, projections } => Answer::Rebuilt(rebuild(recorders, &owner, projections).await?),
     })
 }

@@ -1,6 +1,7 @@
 //! One module per verb.
 
 pub(crate) mod audit;
+pub(crate) mod backup;
 pub(crate) mod bisect;
 pub(crate) mod blame;
 pub(crate) mod completions;
@@ -8,11 +9,14 @@ pub(crate) mod config;
 pub(crate) mod demo;
 pub(crate) mod diff;
 pub(crate) mod doctor;
+pub(crate) mod drain;
 pub(crate) mod explain;
 mod explain_cache;
 pub(crate) mod export;
 mod follow;
+pub(crate) mod forget;
 pub(crate) mod fsck;
+pub(crate) mod gc;
 mod graph;
 pub(crate) mod hash;
 pub(crate) mod import;
@@ -22,6 +26,8 @@ pub(crate) mod mcp;
 pub(crate) mod rebuild;
 pub(crate) mod replay;
 pub(crate) mod resolve;
+pub(crate) mod restore;
+pub(crate) mod retain;
 pub(crate) mod run;
 pub(crate) mod search;
 mod selected;

@@ -26,6 +26,7 @@ mod log;
 mod logs;
 mod matching;
 mod mcp;
+mod operations;
 mod outputs;
 mod packaging;
 mod python;

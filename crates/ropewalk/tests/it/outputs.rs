@@ -73,6 +73,9 @@ fn shown() -> Vec<Vec<&'static str>> {
         "stats --waste",
         "fsck",
         "rebuild --dry-run",
+        "forget talk-2 --dry-run",
+        "retain --older-than 2100-01-01 --dry-run",
+        "gc --dry-run",
         "config --show identity",
     ]
     .map(|line| line.split(' ').collect())
@@ -170,12 +173,14 @@ fn programs_see_versioned_objects_of_known_shapes() {
     store.ok(&["title", "talk-1", "Ropes"]);
     let request = store.file("request.json", &talk()[1]["request"]["body"].to_string());
     let traffic = store.folder().join("traffic.exchanges.jsonl");
+    let backup = store.folder().join("backup.tar.zst");
     let friendly_id = &store.json(&["log", "--exchanges"])[0]["friendly_id"];
     let reference = format!("@conversation_{}_message_1", friendly_id.as_str().unwrap());
     let words = [
         ("REQUEST", request.to_str().unwrap()),
         ("TRAFFIC", traffic.to_str().unwrap()),
         ("REFERENCE", &reference),
+        ("BACKUP", backup.to_str().unwrap()),
     ];
     let more = [
         "store status",
@@ -189,6 +194,10 @@ fn programs_see_versioned_objects_of_known_shapes() {
         "import TRAFFIC",
         "resolve REFERENCE",
         "replay talk-2 --model other --dry-run",
+        "backup BACKUP",
+        "forget talk-2 --yes",
+        "retain --older-than 2100-01-01",
+        "gc",
     ]
     .map(|line| line.split(' ').collect());
     let mut all: BTreeMap<String, Value> = BTreeMap::new();
@@ -325,6 +334,8 @@ fn nothing_reaches_a_terminal_raw() {
         "fsck",
         "rebuild",
         "spread rope",
+        "gc",
+        "retain --older-than 2100-01-01 --dry-run",
         "audit",
         "doctor",
         "export --format markdown",
@@ -338,6 +349,7 @@ fn nothing_reaches_a_terminal_raw() {
         }
         add(&["show", id, "--tree"]);
         add(&["show", id, "--answers"]);
+        add(&["forget", id, "--dry-run"]);
         add(&["explain", "--cache", id]);
         add(&["blame", id, "--timeline"]);
         add(&["diff", &ids[0], id]);
@@ -352,6 +364,8 @@ fn nothing_reaches_a_terminal_raw() {
         add(&["blame", "--project", argument]);
         add(&["config", argument]);
         add(&["import", argument]);
+        add(&["forget", argument, "--yes"]);
+        add(&["restore", argument]);
         add(&["--config", argument, "log"]);
         add(&["--store", argument, "log"]);
         add(&["stats", "--by", argument]);

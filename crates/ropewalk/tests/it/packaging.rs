@@ -54,7 +54,7 @@ fn the_bill_of_materials_has_what_is_linked_and_nothing_else() {
     for linked in ["tokio", "rusqlite", "ropewalk-core"] {
         assert!(names.contains(&linked), "{linked} is missing");
     }
-    for elsewhere in ["insta", "tempfile", "ropewalk-testkit"] {
+    for elsewhere in ["insta", "proptest", "ropewalk-testkit"] {
         assert!(!names.contains(&elsewhere), "{elsewhere} is not in the program");
     }
     for component in components {

@@ -33,6 +33,9 @@ pub(super) struct Summary {
     /// Calls that are known better now.
     replaced: u64,
     conflicts: u64,
+    /// Calls that were forgotten, and stay so.
+    #[serde(skip_serializing_if = "is_zero")]
+    forgotten: u64,
     /// Lines and files that could not be read.
     pub(super) skipped: u64,
     /// Lines that are no part of a conversation, by kind.
@@ -67,6 +70,7 @@ impl Summary {
             known: 0,
             replaced: 0,
             conflicts: 0,
+            forgotten: 0,
             skipped: 0,
             passed_over: BTreeMap::new(),
             linked: 0,
@@ -102,6 +106,7 @@ impl Summary {
             Became::Known => self.known += 1,
             Became::Conflict => self.conflicts += 1,
             Became::Replaced => self.replaced += 1,
+            Became::Forgotten => self.forgotten += 1,
         }
     }
 
@@ -145,7 +150,11 @@ impl Summary {
             "{} read, {} new, {} completed, {} known, {} conflicts, {} skipped",
             self.read, self.new, self.completed, self.known, self.conflicts, self.skipped
         );
-        for (count, what) in [(self.replaced, "replaced"), (self.unchanged, "files unchanged")] {
+        for (count, what) in [
+            (self.replaced, "replaced"),
+            (self.forgotten, "forgotten"),
+            (self.unchanged, "files unchanged"),
+        ] {
             if count > 0 {
                 line.push_str(&format!(", {count} {what}"));
             }
@@ -153,6 +162,11 @@ impl Summary {
         out.line(&line)?;
         out.finish()
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Problem {

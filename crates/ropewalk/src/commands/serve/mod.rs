@@ -30,7 +30,7 @@ use tokio::sync::watch;
 
 use crate::any_store::AnyStore;
 use crate::changes::imports::Imports;
-use crate::changes::server::{Changes, Opened, Rules};
+use crate::changes::server::{Changes, Opened, Rules, Sealing};
 use crate::cli::Serve;
 use crate::config::{Config, DEFAULT_LISTEN, Place};
 use crate::context::{Context, open_to_write};
@@ -178,7 +178,11 @@ impl Server {
             Owners::Tokens(_) | Owners::Credential(_) => None,
         };
         let api_greeting = api::greeting(config, &settings.owners, &format!("http://{}", listeners.admin))?;
-        let changes = listen_for_changes(config, store, imports)?;
+        let sealing = Sealing {
+            tee: tee.clone(),
+            journal: journal.clone(),
+        };
+        let changes = listen_for_changes(config, store, sealing, imports)?;
         let local = local::routes(Arc::clone(&sources), Arc::clone(&api), runtime);
         // What is answered from the store is what would have been sent.
         let interposed: Vec<Arc<dyn Interpose>> = vec![references.clone(), reuse.clone()];
@@ -330,7 +334,12 @@ fn redacting(config: &Config) -> Result<Redacting, Failure> {
 }
 
 /// Only a folder has one writer; a database server takes changes from anybody.
-fn listen_for_changes(config: &Config, store: Opened, imports: Arc<Imports>) -> Result<Option<Changes>, Failure> {
+fn listen_for_changes(
+    config: &Config,
+    store: Opened,
+    sealing: Sealing,
+    imports: Arc<Imports>,
+) -> Result<Option<Changes>, Failure> {
     let Place::Folder(folder) = &config.place else {
         return Ok(None);
     };
@@ -339,7 +348,7 @@ fn listen_for_changes(config: &Config, store: Opened, imports: Arc<Imports>) -> 
         spawn_tools: config.spawn_tools.clone(),
         prices: config.prices.clone(),
     };
-    let listening = Changes::listen(folder, store, rules, imports).map_err(|error| {
+    let listening = Changes::listen(folder, store, rules, sealing, imports).map_err(|error| {
         Failure::new(
             Kind::Configuration,
             format!("no socket in {}: {error}", folder.display()),
