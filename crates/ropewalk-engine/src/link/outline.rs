@@ -141,7 +141,8 @@ impl Outline {
 
     /// The model's text at a step.
     pub fn answer_text(&self, at: usize) -> Option<String> {
-        let (first, message) = self.messages.iter().rev().find(|(first, _)| *first <= at)?;
+        let behind = self.messages.partition_point(|(first, _)| *first <= at);
+        let (first, message) = &self.messages[behind.checked_sub(1)?];
         let block = chained(message)
             .nth(at - first)
             .filter(|_| message.role == Role::Assistant)?;

@@ -1,7 +1,7 @@
 //! A conversation of a hundred thousand messages, from the wire into a store and back.
 
 use ropewalk_core::cost::BundledPrices;
-use ropewalk_engine::prepare;
+use ropewalk_engine::{Recorder, prepare};
 use ropewalk_store::facts::Micros;
 use ropewalk_store::postgres::{self, Postgres};
 use ropewalk_store::sqlite::{Options, Sqlite};
@@ -38,6 +38,17 @@ async fn a_hundred_thousand_messages_are_stored_read_and_walked_on_postgres() {
     if let Some(peak) = memory_peak() {
         assert!(peak < MEMORY_MAX, "{peak} bytes");
     }
+}
+
+/// Its answers were never recorded, so every one of them is looked for: in ever larger groups, or this would not end.
+#[tokio::test]
+async fn a_long_history_of_which_nothing_was_recorded_is_linked() {
+    let store = Sqlite::in_memory(&Options::default()).unwrap();
+    let mut recorder = Recorder::new(&store, "o", &BundledPrices).await.unwrap();
+    let body = request(MESSAGES / 5);
+    recorder.record(&[raw("/v1/messages", &body, None)]).await.unwrap();
+    let progress = recorder.link().await.unwrap();
+    assert_eq!((progress.linked, progress.created.len()), (1, 1));
 }
 
 /// The most memory that this process has used, both stores together.

@@ -75,7 +75,7 @@ impl Case<'_> {
         let mut rejected = Vec::new();
         while from < ends.len() {
             let probed = &ends[from..ends.len().min(from + count)];
-            self.probe(probed)?;
+            self.probe(probed, from == 0)?;
             for end in probed {
                 let Some((method, mut candidates)) = self.answers_ending_at(*end, &mut rejected)? else {
                     continue;
@@ -136,9 +136,14 @@ impl Case<'_> {
         })
     }
 
-    /// Asks for the nodes of several ends in one go.
-    fn probe(&self, ends: &[usize]) -> Known<()> {
-        let nodes: Vec<NodeHash> = ends.iter().map(|end| self.me.outline.steps()[*end].node).collect();
+    /// Asks for the nodes of several ends in one go. Behind the first ones, where most searches end, also for those of their
+    /// questions: asked one by one, a long history of which nothing was recorded would be gone through again for each.
+    fn probe(&self, ends: &[usize], is_first: bool) -> Known<()> {
+        let outline = &self.me.outline;
+        let nodes: Vec<NodeHash> = match is_first {
+            true => ends.iter().map(|end| outline.steps()[*end].node).collect(),
+            false => ends.iter().flat_map(|end| outline.nodes_around(*end)).collect(),
+        };
         self.known.nodes(&nodes, self.me.fact.horizon()).map(drop)
     }
 
