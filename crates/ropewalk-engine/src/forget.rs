@@ -185,18 +185,15 @@ impl<S: Store> View<'_, S> {
         let mut gone: HashSet<NodeHash> = HashSet::new();
         let mut brought_by: BTreeSet<ExchangeNumber> = BTreeSet::new();
         for target in targets {
-            match target {
-                Target::Exchange(row) => gone.extend(self.nodes_brought(row).await?),
-                Target::Message(message) => gone.extend(self.nodes_of(message).await?),
-                Target::Conversation(_) => {}
-            }
-            match target {
-                Target::Exchange(row) => brought_by.insert(row.number),
-                Target::Message(message) => brought_by.insert(message.row.number),
-                Target::Conversation(_) => false,
+            let (nodes, exchange) = match target {
+                Target::Exchange(row) => (self.nodes_brought(row).await?, row.number),
+                Target::Message(message) => (self.nodes_of(message).await?, message.row.number),
+                Target::Conversation(_) => continue,
             };
+            gone.extend(nodes);
+            brought_by.insert(exchange);
         }
-        let mut first = None;
+        let mut says_it = false;
         for row in self.all_rows_of(root).await? {
             let is_own = brought_by.contains(&row.number);
             let Some((holed, bytes)) = self.holed(&row, &gone, is_own).await? else {
@@ -207,10 +204,10 @@ impl<S: Store> View<'_, S> {
                 false => plan.counts.rewritten += 1,
             }
             plan.counts.bytes += bytes;
-            first = first.or(Some(row.number));
+            says_it = true;
             plan.forgetting.holed.push(holed);
         }
-        if first.is_some() {
+        if says_it {
             self.plan_names(root, &gone, plan).await?;
         }
         Ok(())
@@ -349,15 +346,8 @@ impl<S: Store> View<'_, S> {
 
     /// Every exchange of a conversation, in the order of their requests.
     async fn all_rows_of(&self, root: ExchangeNumber) -> Result<Vec<ExchangeRow>> {
-        let mut numbers = Vec::new();
-        let mut after = None;
-        loop {
-            let links = self.links_in(root, after).await?;
-            let Some(last) = links.last() else { break };
-            after = Some((last.at, last.exchange));
-            numbers.extend(links.iter().map(|link| link.exchange));
-        }
-        let mut rows = self.rows(numbers).await?;
+        let links = self.all_links_in(root, None).await?;
+        let mut rows = self.rows(links.iter().map(|link| link.exchange).collect()).await?;
         rows.sort_by_key(|row| (row.at, row.number));
         Ok(rows)
     }

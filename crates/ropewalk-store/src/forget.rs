@@ -29,6 +29,17 @@ pub struct Forgetting {
     pub tombstones: Option<Tombstones>,
 }
 
+impl Forgetting {
+    /// What is not to come back beside the exchanges: names that people type, and sessions. When it was forgotten, if it is to
+    /// be remembered at all.
+    pub(crate) fn named_graves(&self) -> Option<(Micros, Vec<Grave<'_>>)> {
+        let Tombstones { at, names } = self.tombstones.as_ref()?;
+        let names = names.iter().map(|name| Grave::Name(name));
+        let sessions = self.sessions.iter().map(|session| Grave::Session(session));
+        Some((*at, names.chain(sessions).collect()))
+    }
+}
+
 /// What is remembered of what was forgotten.
 #[derive(Debug, Clone)]
 pub struct Tombstones {
@@ -92,6 +103,21 @@ pub struct Forgotten {
     pub names: u64,
     pub records: u64,
     pub pins: u64,
+}
+
+impl Forgotten {
+    /// What was removed, and what a sweep then found to be used by nobody.
+    pub(crate) fn and_swept(self, swept: Forgotten) -> Self {
+        Forgotten {
+            exchanges: self.exchanges,
+            holes: self.holes,
+            names: self.names,
+            records: self.records,
+            pins: self.pins,
+            texts: self.texts + swept.texts,
+            ..swept
+        }
+    }
 }
 
 /// How large a store was and is.

@@ -48,6 +48,19 @@ impl AnyStore {
         Linker::new(&then, owner, name, settings).catch_up().await?;
         Ok(then)
     }
+
+    /// Every owner, of all pages.
+    pub(crate) async fn all_owners(&self) -> Result<Vec<(OwnerId, String)>> {
+        let mut all: Vec<(OwnerId, String)> = Vec::new();
+        loop {
+            let after = all.last().map(|(_, name)| name.clone());
+            let page = self.owners(after).await?;
+            if page.is_empty() {
+                return Ok(all);
+            }
+            all.extend(page);
+        }
+    }
 }
 
 macro_rules! delegate {

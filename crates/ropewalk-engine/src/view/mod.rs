@@ -151,6 +151,21 @@ impl<'s, S: Store> View<'s, S> {
         Ok(rows.iter().map(Linked::read).collect::<std::result::Result<_, _>>()?)
     }
 
+    /// All of them behind a cursor.
+    pub(crate) async fn all_links_in(
+        &self,
+        conversation: ExchangeNumber,
+        mut after: Option<Cursor>,
+    ) -> Result<Vec<Linked>> {
+        let mut links = Vec::new();
+        loop {
+            let page = self.links_in(conversation, after).await?;
+            let Some(last) = page.last() else { return Ok(links) };
+            after = Some((last.at, last.exchange));
+            links.extend(page);
+        }
+    }
+
     /// What a conversation is called in references.
     pub(crate) async fn name_of(&self, root: ExchangeNumber) -> Result<Option<NameRow>> {
         let names = self.store.names(self.owner, Names::OfConversations(vec![root])).await?;

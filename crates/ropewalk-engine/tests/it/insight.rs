@@ -7,7 +7,8 @@ use ropewalk_engine::insight::suggest;
 use ropewalk_engine::insight::templates::Miner;
 use ropewalk_engine::view::View;
 use ropewalk_engine::{RawExchange, Recorder};
-use ropewalk_store::Store as _;
+use ropewalk_store::Store;
+use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::sqlite::{Options, Sqlite};
 use ropewalk_testkit::labelled::{LabelledMerges, LabelledTalks, Rates, labelled_prompts, same_label};
 
@@ -34,6 +35,18 @@ async fn recorded(exchanges: impl Iterator<Item = RawExchange>) -> Sqlite {
     store
 }
 
+async fn all_conversations(view: &View<'_, impl Store>) -> Vec<ConversationRow> {
+    let mut all: Vec<ConversationRow> = Vec::new();
+    loop {
+        let before = all.last().map(|last| (last.last_at, last.root));
+        let rows = view.conversations_before(before, 256).await.unwrap();
+        if rows.is_empty() {
+            return all;
+        }
+        all.extend(rows);
+    }
+}
+
 #[tokio::test]
 async fn conversations_that_are_alike_are_suggested_and_strangers_are_not() {
     let talks = LabelledTalks::new(1, TALKS);
@@ -48,18 +61,12 @@ async fn conversations_that_are_alike_are_suggested_and_strangers_are_not() {
     assert_eq!((suggestions.conversations, suggestions.is_all), (TALKS, true));
     // The root's id is the number of the talk.
     let mut talk_of = HashMap::new();
-    let mut before = None;
-    loop {
-        let rows = view.conversations_before(before, 256).await.unwrap();
-        let Some(last) = rows.last() else { break };
-        before = Some((last.last_at, last.root));
-        for row in &rows {
-            let conversation = view.conversation(row).await.unwrap();
-            talk_of.insert(
-                conversation.conversation_id,
-                conversation.roots[0].parse::<usize>().unwrap(),
-            );
-        }
+    for row in all_conversations(&view).await {
+        let conversation = view.conversation(&row).await.unwrap();
+        talk_of.insert(
+            conversation.conversation_id,
+            conversation.roots[0].parse::<usize>().unwrap(),
+        );
     }
     let found: BTreeSet<(usize, usize)> = suggestions
         .pairs
@@ -88,15 +95,9 @@ async fn answers_that_are_quoted_are_merges_and_phrases_are_not() {
     let owner = store.owner("me").await.unwrap();
     let view = View::new(&store, owner, "me");
     let mut found = BTreeSet::new();
-    let mut before = None;
-    loop {
-        let rows = view.conversations_before(before, 256).await.unwrap();
-        let Some(last) = rows.last() else { break };
-        before = Some((last.last_at, last.root));
-        for row in &rows {
-            let in_it = view.merges(row.root).await.unwrap().merges.into_iter();
-            found.extend(in_it.map(|merge| (merge.from_exchange_id, merge.into_exchange_id)));
-        }
+    for row in all_conversations(&view).await {
+        let in_it = view.merges(row.root).await.unwrap().merges.into_iter();
+        found.extend(in_it.map(|merge| (merge.from_exchange_id, merge.into_exchange_id)));
     }
     assert_good("merges", Rates::of(&found, &merges));
 }

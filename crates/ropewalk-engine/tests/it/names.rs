@@ -32,6 +32,14 @@ async fn view<'s, S: Store>(store: &'s S, owner: &str) -> View<'s, S> {
     View::new(store, id, owner)
 }
 
+/// Two owners, of whom one has something that the other must not find.
+async fn ann_and_bob<S: Store>(store: &S) -> (View<'_, S>, View<'_, S>) {
+    record(store, "ann", &react()).await;
+    let hello = said("bob1", 0.0, &[user("Bob is here")]).answered(&answer("hello bob"));
+    record(store, "bob", &[hello]).await;
+    (view(store, "ann").await, view(store, "bob").await)
+}
+
 /// What `log --json` says of every conversation: friendly id and title, newest first.
 async fn named(view: &View<'_, impl Store>) -> Vec<(String, String)> {
     let mut named = Vec::new();
@@ -365,14 +373,7 @@ async fn what_was_recorded_before_there_were_names_gets_them() {
 #[tokio::test]
 async fn another_owners_reference_and_a_guessed_one_are_the_same_nothing() {
     let store = store();
-    record(&store, "ann", &react()).await;
-    record(
-        &store,
-        "bob",
-        &[said("bob1", 0.0, &[user("Bob is here")]).answered(&answer("hello bob"))],
-    )
-    .await;
-    let (ann, bob) = (view(&store, "ann").await, view(&store, "bob").await);
+    let (ann, bob) = ann_and_bob(&store).await;
     let id = named(&ann).await[0].0.clone();
     let real = messages(&ann, &id).await[0].reference.clone().unwrap();
     assert!(injected(&ann, &real).await.is_some());
@@ -411,14 +412,7 @@ async fn another_owners_reference_and_a_guessed_one_are_the_same_nothing() {
 #[tokio::test]
 async fn another_owners_name_is_looked_up_as_one_that_nobody_has() {
     let store = Watched::new(store());
-    record(&store, "ann", &react()).await;
-    record(
-        &store,
-        "bob",
-        &[said("bob1", 0.0, &[user("Bob is here")]).answered(&answer("hello bob"))],
-    )
-    .await;
-    let (ann, bob) = (view(&store, "ann").await, view(&store, "bob").await);
+    let (ann, bob) = ann_and_bob(&store).await;
     let id = named(&ann).await[0].0.clone();
     let of_message = messages(&ann, &id).await[0].reference.clone().unwrap();
     let row = ann.resolve_exchange("r1").await.unwrap();

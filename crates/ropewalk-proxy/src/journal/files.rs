@@ -42,7 +42,7 @@ pub trait OpenFile: fmt::Debug + Send + Sync {
 }
 
 /// The name of the file that says whose the folder is.
-const LOCK_NAME: &str = "lock";
+pub const LOCK_NAME: &str = "lock";
 
 #[derive(Debug, thiserror::Error)]
 pub enum FolderError {

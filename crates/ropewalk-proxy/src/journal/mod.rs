@@ -24,8 +24,9 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 pub use compact::Moved;
-pub use files::{Files, Folder, FolderError};
+pub use files::{Files, Folder, FolderError, LOCK_NAME};
 pub use reader::{Entry, Reader};
+pub use segments::is_segment;
 pub use writer::{WriteError, Writer};
 
 use crate::counters::Counters;

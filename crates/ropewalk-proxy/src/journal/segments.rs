@@ -177,6 +177,11 @@ impl Segment {
     }
 }
 
+/// Whether a file of the folder is a segment, by its name.
+pub fn is_segment(name: &str) -> bool {
+    name.ends_with(SUFFIX) || name.ends_with(KEPT_SUFFIX)
+}
+
 fn parse(name: &str, bytes: u64) -> Option<(u32, Segment)> {
     let kept = name.strip_suffix(KEPT_SUFFIX);
     let (number, salt) = kept.or_else(|| name.strip_suffix(SUFFIX))?.split_once('-')?;

@@ -32,7 +32,8 @@ const PENDING_BYTES_MAX: usize = 4 << 20;
 /// How often the position is written to a file. It only saves work after a restart.
 const SAVE_EVERY: Duration = Duration::from_secs(1);
 
-const POSITION_NAME: &str = "position";
+/// The file in the journal's folder that says how far it was recorded.
+pub const POSITION_NAME: &str = "position";
 
 /// Exchanges to be recorded, by owner, in the order they were read.
 #[derive(Debug, Default)]

@@ -31,7 +31,8 @@ const DOUBTS_ALONE_MAX: u32 = 60;
 /// How long linking rests after it failed.
 const LINK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-const REJECTED_NAME: &str = "rejected.jsonl";
+/// Exchanges that the store would never take, put aside in the journal's folder.
+pub const REJECTED_NAME: &str = "rejected.jsonl";
 
 /// The store has stopped and has to be opened again. What is in the batch is not recorded.
 #[derive(Debug)]

@@ -30,6 +30,8 @@ use crate::journal::Journal;
 use crate::telemetry::Telemetry;
 use indexing::Indexing;
 use intake::Intake;
+pub use intake::POSITION_NAME;
+pub use keeper::REJECTED_NAME;
 use keeper::{Keeper, MustReopen};
 use retry::Retry;
 

@@ -18,7 +18,7 @@ const KEPT_MAX: usize = 8;
 const BYTES_MAX: usize = 192 << 20;
 
 /// About how many bytes of memory something takes.
-pub(crate) trait Sized {
+pub(crate) trait Weighed {
     fn bytes(&self) -> usize;
 }
 
@@ -50,7 +50,7 @@ impl<T> Default for Kept<T> {
     }
 }
 
-impl<T: Sized> Kept<T> {
+impl<T: Weighed> Kept<T> {
     /// What is kept of that name, unless the owner's data changed since; otherwise what `find` says. Who asks while somebody else finds
     /// it out waits for that.
     pub(crate) async fn get<S: Store>(

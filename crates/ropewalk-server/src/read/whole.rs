@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 use utoipa::{IntoParams, ToSchema};
 
 use super::bounded;
-use super::kept::{Kept, Sized};
+use super::kept::{Kept, Weighed};
 use super::messages::named;
 use crate::problem::Problem;
 use crate::source::Owned;
@@ -45,14 +45,14 @@ pub struct WholeMessages {
 #[derive(Debug)]
 pub struct Written(Vec<(String, Box<RawValue>)>);
 
-impl Sized for Written {
+impl Weighed for Written {
     fn bytes(&self) -> usize {
         let each = |(uuid, json): &(String, Box<RawValue>)| uuid.len() + json.get().len() + 64;
         self.0.iter().map(each).sum()
     }
 }
 
-impl Sized for SessionTree {
+impl Weighed for SessionTree {
     fn bytes(&self) -> usize {
         SessionTree::bytes(self)
     }

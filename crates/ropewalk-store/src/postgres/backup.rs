@@ -10,14 +10,13 @@ use std::pin::pin;
 use bytes::Bytes;
 use deadpool_postgres::Transaction;
 use futures_util::{SinkExt as _, StreamExt as _};
-use tokio_postgres::IsolationLevel;
 
 use super::problem::{damaged, database, problem};
-use super::{Postgres, query, sql};
+use super::{Postgres, query, snapshot, sql};
 use crate::store::{Result, StoreError};
 
 /// Every table but the schema's version. The directory of owners first.
-const TABLES: [&str; 26] = [
+pub(super) const TABLES: [&str; 26] = [
     "owner_name",
     "owner",
     "owner_number",
@@ -58,13 +57,7 @@ impl Postgres {
     /// Writes the store as it stands into files of a folder. Recording goes on meanwhile.
     pub async fn copy_to(&self, folder: &Path) -> Result<()> {
         let mut client = self.client().await?;
-        let snapshot = client
-            .build_transaction()
-            .isolation_level(IsolationLevel::RepeatableRead)
-            .read_only(true)
-            .start()
-            .await
-            .map_err(problem)?;
+        let snapshot = snapshot(&mut client).await?;
         snapshot.batch_execute(sql::NO_TIMEOUT_HERE).await.map_err(problem)?;
         for table in TABLES {
             let columns = columns(&snapshot, table).await?.join(", ");

@@ -4,12 +4,12 @@ use std::collections::{BTreeSet, HashSet};
 
 use deadpool_postgres::{Client, Transaction};
 use ropewalk_core::hash::sha256;
-use tokio_postgres::{IsolationLevel, Row};
+use tokio_postgres::Row;
 
 use super::body::{Parts, StoredBody, chunks, chunks_of, learn_dictionaries, lowered, numbers_in, unpack};
 use super::packed::unescape;
 use super::problem::problem;
-use super::{hash_of, link_check, query, sql};
+use super::{hash_of, link_check, query, snapshot, sql};
 use crate::codec::Unpacker;
 use crate::facts::OwnerId;
 use crate::marks::pieces;
@@ -69,13 +69,7 @@ const RULES: [(&str, Severity, &str, &str); 7] = [
 ];
 
 pub(super) async fn check(client: &mut Client, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
-    let transaction = client
-        .build_transaction()
-        .isolation_level(IsolationLevel::RepeatableRead)
-        .read_only(true)
-        .start()
-        .await
-        .map_err(problem)?;
+    let transaction = snapshot(client).await?;
     let mut check = Check {
         transaction,
         owner,

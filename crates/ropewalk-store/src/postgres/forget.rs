@@ -42,23 +42,13 @@ async fn try_forget(store: &Postgres, owner: OwnerId, what: &Forgetting) -> Resu
         removal.hole(holed, &mut numbers).await?;
     }
     removal.beside(what).await?;
-    if let Some(Tombstones { at, names }) = &what.tombstones {
-        let sessions = what.sessions.iter().map(|session| Grave::Session(session));
-        let graves: Vec<Grave<'_>> = names.iter().map(|name| Grave::Name(name)).chain(sessions).collect();
-        removal.sweeps.put_up(&transaction, owner, *at, &graves).await?;
+    if let Some((at, graves)) = what.named_graves() {
+        removal.sweeps.put_up(&transaction, owner, at, &graves).await?;
     }
     let (went, bytes_in) = (removal.went, removal.bytes_in);
     let swept = sweep::sweep(&transaction, owner, false, bytes_in).await?;
     transaction.commit().await.map_err(problem)?;
-    Ok(Forgotten {
-        exchanges: went.exchanges,
-        holes: went.holes,
-        names: went.names,
-        records: went.records,
-        pins: went.pins,
-        texts: went.texts,
-        ..swept
-    })
+    Ok(went.and_swept(swept))
 }
 
 fn numbers_needed(what: &Forgetting) -> usize {

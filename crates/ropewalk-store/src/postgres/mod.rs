@@ -47,10 +47,10 @@ mod tombstones;
 use std::sync::Arc;
 use std::time::Duration;
 
-use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime};
+use deadpool_postgres::{Client, GenericClient, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Transaction};
 use ropewalk_core::hash::{NodeHash, PartHash};
-use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
+use tokio_postgres::{IsolationLevel, Row};
 
 use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
@@ -208,6 +208,16 @@ fn session_settings(given: &str, options: &Options) -> String {
     };
     let never: String = NEVER.iter().map(|way| format!(" -c enable_{way}=off")).collect();
     format!("{given}{never} -c jit=off -c statement_timeout={timeout_ms}{read_only}")
+}
+
+/// One look at everything, which changes nothing.
+async fn snapshot(client: &mut Client) -> Result<Transaction<'_>> {
+    let snapshot = client
+        .build_transaction()
+        .isolation_level(IsolationLevel::RepeatableRead)
+        .read_only(true)
+        .start();
+    snapshot.await.map_err(problem)
 }
 
 /// Runs a statement that is prepared once per connection.

@@ -59,24 +59,14 @@ fn remove_all(session: &mut Session, owner: OwnerId, what: &Forgetting) -> Resul
     forgetting.pins(&what.quoted)?;
     let connection = session.connection();
     derived::replace_conversations(connection, owner, &what.conversations)?;
-    if let Some(Tombstones { at, names }) = &what.tombstones {
-        let sessions = what.sessions.iter().map(|session| Grave::Session(session));
-        let graves = names.iter().map(|name| Grave::Name(name)).chain(sessions);
-        tombstones::put_up(connection, owner, *at, graves)?;
+    if let Some((at, graves)) = what.named_graves() {
+        tombstones::put_up(connection, owner, at, graves)?;
     }
     // Whoever links from what was there before has to look again.
     let update = "UPDATE owner SET link_version = link_version + 1 WHERE owner_id = ?1";
     connection.execute(update, [owner.0]).map_err(problem)?;
     let swept = sweep::sweep(session, owner, false)?;
-    Ok(Forgotten {
-        exchanges: went.exchanges,
-        holes: went.holes,
-        names: went.names,
-        records: went.records,
-        pins: went.pins,
-        texts: went.texts + swept.texts,
-        ..swept
-    })
+    Ok(went.and_swept(swept))
 }
 
 struct Removal<'s> {

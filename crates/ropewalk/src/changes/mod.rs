@@ -260,7 +260,7 @@ async fn files_read(
     let owners = match owner {
         Some(name) => store.find_owner(name).await?.into_iter().collect(),
         None => store
-            .owners(None)
+            .all_owners()
             .await?
             .into_iter()
             .map(|(owner, _)| owner)

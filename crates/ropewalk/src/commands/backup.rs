@@ -9,6 +9,8 @@ use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
+use ropewalk_proxy::journal::LOCK_NAME;
+use ropewalk_proxy::recorder::POSITION_NAME;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
@@ -121,7 +123,7 @@ fn copy_journal(from: &Path, to: &Path) -> Result<(), Failure> {
     };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        if name == "lock" || name == "position" {
+        if name == LOCK_NAME || name == POSITION_NAME {
             continue;
         }
         match fs::copy(entry.path(), to.join(&name)) {

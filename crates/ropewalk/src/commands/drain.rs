@@ -4,20 +4,17 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ropewalk_core::cost::BundledPrices;
 use ropewalk_proxy::counters::Counters;
-use ropewalk_proxy::journal::{Files, Folder, Journal};
-use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
+use ropewalk_proxy::journal::{Files, Folder, Journal, is_segment};
+use ropewalk_proxy::recorder::{POSITION_NAME, Recording};
 
+use super::serve::recorder_setup;
 use crate::any_store::AnyStore;
 use crate::config::Config;
 use crate::failure::{Failure, Kind};
 
 /// How long recording a journal may take: one of a gigabyte is read and linked in minutes.
 const TIME_MAX: Duration = Duration::from_secs(3_600);
-
-/// Exchanges that a store would not take, put aside by a server.
-pub(crate) const REJECTED_NAME: &str = "rejected.jsonl";
 
 /// Records everything that a journal holds, and empties it. Nothing happens where there is none.
 pub(crate) async fn drain(config: &Config, folder: &Path, store: &AnyStore) -> Result<(), Failure> {
@@ -34,15 +31,8 @@ pub(crate) async fn drain(config: &Config, folder: &Path, store: &AnyStore) -> R
     let (journal, writer) = opened.map_err(|error| internal(&error))?;
     // Nothing more will be written: what is there is all there is.
     drop(writer);
-    let setup = Setup {
-        prices: Arc::new(BundledPrices),
-        settings: config.linking,
-        spawn_tools: config.spawn_tools.clone(),
-        rejected_bytes_max: REJECTED_BYTES_MAX,
-        telemetry: None,
-    };
     let store = Arc::new(store.clone());
-    let recording = Recording::start(journal, setup, move || {
+    let recording = Recording::start(journal, recorder_setup(config, None), move || {
         let store = Arc::clone(&store);
         async move { Ok(store) }
     });
@@ -52,8 +42,7 @@ pub(crate) async fn drain(config: &Config, folder: &Path, store: &AnyStore) -> R
         return Err(Failure::new(Kind::Internal, "the journal could not be recorded").hint("run the command again"));
     }
     for (name, _) in files.list().map_err(|error| internal(&error))? {
-        let is_segment = name.ends_with(".journal") || name.ends_with(".kept") || name == "position";
-        if is_segment {
+        if is_segment(&name) || name == POSITION_NAME {
             files.remove(&name).map_err(|error| internal(&error))?;
         }
     }

@@ -6,9 +6,10 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use ropewalk_engine::forget::Counts;
+use ropewalk_proxy::recorder::REJECTED_NAME;
 use ropewalk_store::Store as _;
 
-use super::drain::{REJECTED_NAME, drain};
+use super::drain::drain;
 use crate::any_store::AnyStore;
 use crate::audit;
 use crate::changes::client::{Changer, Way};

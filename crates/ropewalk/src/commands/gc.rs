@@ -1,7 +1,5 @@
 //! `ropewalk gc`: room that nobody uses.
 
-use ropewalk_store::Store as _;
-
 use crate::changes::client::{Changer, Way};
 use crate::changes::removal::{Removal, Went};
 use crate::cli::Gc;
@@ -18,7 +16,7 @@ pub(crate) async fn run(context: &Context, arguments: &Gc) -> Result<(), Failure
         };
         match context.config.asked_owner() {
             Some(owner) => vec![owner.to_owned()],
-            None => store.owners(None).await?.into_iter().map(|(_, name)| name).collect(),
+            None => store.all_owners().await?.into_iter().map(|(_, name)| name).collect(),
         }
     };
     let mut way = Way::open(context).await?;

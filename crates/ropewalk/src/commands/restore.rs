@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Component, Path};
 
+use ropewalk_proxy::recorder::REJECTED_NAME;
 use ropewalk_store::sqlite::FILE_NAME;
 use ropewalk_store::store::{Depth, Severity};
 use ropewalk_store::{Store as _, StoreError};
@@ -48,11 +49,11 @@ pub(crate) async fn run(context: &Context, arguments: &Restore) -> Result<(), Fa
     let store = put_in_place(context, work.path(), &data).await?;
     drain(&context.config, &work.path().join(JOURNAL), &store).await?;
     let checked = check(&store).await?;
-    let rejected = work.path().join(JOURNAL).join(super::drain::REJECTED_NAME);
+    let rejected = work.path().join(JOURNAL).join(REJECTED_NAME);
     if rejected.is_file() {
         let folder = context.config.serving.journal.folder(&data);
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder);
-        let moved = made.and_then(|()| fs::rename(&rejected, folder.join(super::drain::REJECTED_NAME)));
+        let moved = made.and_then(|()| fs::rename(&rejected, folder.join(REJECTED_NAME)));
         moved.map_err(|error| cannot("write to", &folder, &error))?;
     }
     let detail = serde_json::json!({"exchanges": checked.exchanges, "owners": checked.owners});
@@ -194,22 +195,15 @@ async fn check(store: &AnyStore) -> Result<Checked, Failure> {
         owners: 0,
         exchanges: 0,
     };
-    let mut after = None;
-    loop {
-        let owners = store.owners(after.take()).await?;
-        let Some((_, last)) = owners.last() else {
-            return Ok(checked);
-        };
-        after = Some(last.clone());
-        for (owner, name) in owners {
-            let findings = store.check(owner, Depth::Data).await?;
-            if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
-                let damaged = StoreError::Damaged(format!("{}: {}", name, error.what));
-                return Err(Failure::from_error(Kind::NotFound, &damaged)
-                    .hint("the backup was made of a damaged store; `ropewalk fsck` there says more"));
-            }
-            checked.owners += 1;
-            checked.exchanges += store.stats(owner).await?.exchanges;
+    for (owner, name) in store.all_owners().await? {
+        let findings = store.check(owner, Depth::Data).await?;
+        if let Some(error) = findings.iter().find(|finding| finding.severity == Severity::Error) {
+            let damaged = StoreError::Damaged(format!("{}: {}", name, error.what));
+            return Err(Failure::from_error(Kind::NotFound, &damaged)
+                .hint("the backup was made of a damaged store; `ropewalk fsck` there says more"));
         }
+        checked.owners += 1;
+        checked.exchanges += store.stats(owner).await?.exchanges;
     }
+    Ok(checked)
 }

@@ -108,7 +108,7 @@ fn read() -> Option<Said> {
 }
 
 async fn store_owners(store: &AnyStore) -> Option<Vec<String>> {
-    let owners = store.owners(None).await.ok()?;
+    let owners = store.all_owners().await.ok()?;
     Some(owners.into_iter().map(|(_, name)| name).collect())
 }
 

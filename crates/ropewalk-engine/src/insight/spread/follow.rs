@@ -100,7 +100,8 @@ impl<'w> Following<'w> {
         let mut begun: Vec<(ExchangeNumber, Micros)> = self.begun.drain().collect();
         begun.sort_unstable();
         for (root, first_at) in begun {
-            let links = links_since(view, root, Micros(first_at.0.saturating_sub(CLOCKS_APART))).await?;
+            let since = Micros(first_at.0.saturating_sub(CLOCKS_APART));
+            let links = view.all_links_in(root, Some((since, ExchangeNumber(0)))).await?;
             self.follow_in(view, &links).await?;
         }
         Ok(())
@@ -186,16 +187,5 @@ fn repeats(before: &Held, link: &Linked) -> Repeats {
         | Method::CompactedSession
         | Method::Session
         | Method::Quote => Repeats::Perhaps,
-    }
-}
-
-async fn links_since<S: Store>(view: &View<'_, S>, root: ExchangeNumber, since: Micros) -> Result<Vec<Linked>> {
-    let mut links = Vec::new();
-    let mut after = Some((since, ExchangeNumber(0)));
-    loop {
-        let page = view.links_in(root, after).await?;
-        let Some(last) = page.last() else { return Ok(links) };
-        after = Some((last.at, last.exchange));
-        links.extend(page);
     }
 }

@@ -4,6 +4,7 @@ use std::fs::{self, Metadata};
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use ropewalk_proxy::recorder::REJECTED_NAME;
 use ropewalk_store::sqlite;
 
 use super::finding::Finding;
@@ -160,7 +161,7 @@ fn look_at_the_journal(context: &Context, data: &Path, is_running: bool, finding
         .hint("`ropewalk serve` records what it holds"),
         false => Finding::ok(CHECK, format!("holds {} of {}", bytes(held), bytes(bytes_max))),
     });
-    if let Some((path, size)) = files.iter().find(|(path, _)| path.ends_with("rejected.jsonl")) {
+    if let Some((path, size)) = files.iter().find(|(path, _)| path.ends_with(REJECTED_NAME)) {
         findings.push(
             Finding::warning(
                 CHECK,

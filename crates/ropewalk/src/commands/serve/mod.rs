@@ -358,19 +358,24 @@ fn listen_for_changes(
     Ok(Some(listening))
 }
 
+/// How this configuration has exchanges recorded.
+pub(crate) fn recorder_setup(config: &Config, telemetry: Option<Telemetry>) -> Setup {
+    Setup {
+        prices: config.prices.clone(),
+        settings: config.linking,
+        spawn_tools: config.spawn_tools.clone(),
+        rejected_bytes_max: REJECTED_BYTES_MAX,
+        telemetry,
+    }
+}
+
 fn start_recording(
     config: &Config,
     journal: &Journal,
     telemetry: Option<Telemetry>,
     opened: watch::Sender<Option<Arc<AnyStore>>>,
 ) -> Result<Recording, Failure> {
-    let setup = Setup {
-        prices: config.prices.clone(),
-        settings: config.linking,
-        spawn_tools: config.spawn_tools.clone(),
-        rejected_bytes_max: REJECTED_BYTES_MAX,
-        telemetry,
-    };
+    let setup = recorder_setup(config, telemetry);
     let place = config.place.clone();
     let open = move || {
         let (place, opened) = (place.clone(), opened.clone());

@@ -73,22 +73,15 @@ async fn look(store: &AnyStore, before: Surveyed, reads_records: bool) -> Result
             ..before
         },
     };
-    let mut after = None;
-    loop {
-        let owners = store.owners(after).await?;
-        let Some((_, last)) = owners.last() else {
-            return Ok(found);
-        };
-        after = Some(last.clone());
-        for (owner, name) in owners {
-            let sizes = store.stats(owner).await?;
-            found.raw_bytes += sizes.part_bytes;
-            found.stored_bytes += sizes.stored_bytes;
-            if reads_records {
-                found.add(&View::new(store, owner, name).check_records().await?);
-            }
+    for (owner, name) in store.all_owners().await? {
+        let sizes = store.stats(owner).await?;
+        found.raw_bytes += sizes.part_bytes;
+        found.stored_bytes += sizes.stored_bytes;
+        if reads_records {
+            found.add(&View::new(store, owner, name).check_records().await?);
         }
     }
+    Ok(found)
 }
 
 impl Surveyed {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use ropewalk_engine::view::{Reused, Sums, View};
-use ropewalk_store::{OwnerId, Store as _, sqlite};
+use ropewalk_store::{Store as _, sqlite};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
@@ -81,16 +81,11 @@ async fn views<'s>(context: &Context, store: &'s Option<AnyStore>) -> Result<Vec
     let Some(all) = store.as_ref().filter(|_| context.config.asked_owner().is_none()) else {
         return Ok(context.view(store).await?.into_iter().collect());
     };
-    let mut views = Vec::new();
-    let mut after = None;
-    loop {
-        let owners: Vec<(OwnerId, String)> = all.owners(after).await?;
-        let Some((_, last)) = owners.last() else {
-            return Ok(views);
-        };
-        after = Some(last.clone());
-        views.extend(owners.into_iter().map(|(owner, name)| View::new(all, owner, name)));
-    }
+    let owners = all.all_owners().await?;
+    Ok(owners
+        .into_iter()
+        .map(|(owner, name)| View::new(all, owner, name))
+        .collect())
 }
 
 async fn figures(
