@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use crate::derived::{ConversationRow, LinkKind};
-use crate::facts::{Body, ExchangeNumber, KeyKind, Micros, NewExchange};
+use crate::facts::{Body, ExchangeNumber, KeyKind, Micros, NewExchange, TextSource};
 
 /// What is to go, all or nothing.
 #[derive(Debug, Clone, Default)]
@@ -57,6 +57,18 @@ pub struct Holed {
     pub drops_response: bool,
     /// Hashes of what it said go as well: they would confirm a guess.
     pub drops_hashes: bool,
+}
+
+impl Holed {
+    /// Whether search is not to find what stood there any more.
+    pub fn drops_text(&self, source: TextSource) -> bool {
+        match (&self.request, source.is_of_answer()) {
+            (_, true) => self.drops_response,
+            (HoledRequest::Kept, false) => false,
+            (HoledRequest::Dropped, false) => true,
+            (HoledRequest::Replaced { drops_texts, .. }, false) => *drops_texts,
+        }
+    }
 }
 
 #[derive(Debug, Clone)]

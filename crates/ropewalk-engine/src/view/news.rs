@@ -1,5 +1,6 @@
 //! What readers ask that wait for something to happen.
 
+use ropewalk_store::derived::LinkState;
 use ropewalk_store::facts::{ExchangeNumber, KeyKind, Position};
 use ropewalk_store::store::{Asked, ExchangeRow, Questions, Selection};
 use ropewalk_store::{Micros, Store};
@@ -21,8 +22,12 @@ impl<S: Store> View<'_, S> {
 
     /// What was linked and named behind a position, in the order of commits, and where to go on. An exchange comes when it begins,
     /// and again when it ends.
-    pub async fn settled_after(&self, after: Position, limit: usize) -> Result<(Vec<ExchangeRow>, Position)> {
-        let state = self.store.link_state(self.owner).await?;
+    pub async fn settled_after(
+        &self,
+        state: &LinkState,
+        after: Position,
+        limit: usize,
+    ) -> Result<(Vec<ExchangeRow>, Position)> {
         let settled = state.linked_to.min(state.named_to);
         if settled <= after {
             return Ok((Vec::new(), after));

@@ -197,7 +197,7 @@ impl<S: Source> Follower<S> {
             };
             happened.push(Happened::Other(event("links.changed", &changed)));
         }
-        let (rows, last) = view.settled_after(self.position, PAGE).await?;
+        let (rows, last) = view.settled_after(&state, self.position, PAGE).await?;
         let exchanges = view.exchanges(&rows, &mut Directory::default()).await?;
         for (row, exchange) in rows.iter().zip(exchanges) {
             let conversation = exchange.conversation_id.as_deref().unwrap_or_default();

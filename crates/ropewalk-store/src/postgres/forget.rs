@@ -189,16 +189,8 @@ impl Removal<'_> {
 
     /// What search finds of what an exchange lost.
     async fn texts_of(&mut self, holed: &Holed) -> Result<()> {
-        let drops_texts = match &holed.request {
-            HoledRequest::Kept => false,
-            HoledRequest::Dropped => true,
-            HoledRequest::Replaced { drops_texts, .. } => *drops_texts,
-        };
-        let goes = |source: &TextSource| match source.is_of_answer() {
-            true => holed.drops_response,
-            false => drops_texts,
-        };
-        let sources: Vec<i16> = TextSource::ALL.into_iter().filter(goes).map(source_code).collect();
+        let goes = TextSource::ALL.into_iter().filter(|source| holed.drops_text(*source));
+        let sources: Vec<i16> = goes.map(source_code).collect();
         for statement in [sql::FORGET_QUEUED_OF, sql::FORGET_TEXTS_OF] {
             let rows = query(
                 self.transaction,

@@ -227,15 +227,7 @@ impl Removal<'_> {
     fn texts(&mut self, removed: &BTreeSet<i64>, holed: &[Holed]) -> Result<()> {
         let holed: BTreeMap<i64, &Holed> = holed.iter().map(|holed| (holed.exchange.0, holed)).collect();
         let goes = |exchange: i64, source: TextSource| {
-            removed.contains(&exchange)
-                || holed.get(&exchange).is_some_and(|holed| match source.is_of_answer() {
-                    true => holed.drops_response,
-                    false => match &holed.request {
-                        HoledRequest::Kept => false,
-                        HoledRequest::Dropped => true,
-                        HoledRequest::Replaced { drops_texts, .. } => *drops_texts,
-                    },
-                })
+            removed.contains(&exchange) || holed.get(&exchange).is_some_and(|holed| holed.drops_text(source))
         };
         let mut keys = Vec::new();
         let select = "SELECT key, exchange, source FROM search_text WHERE owner_id = ?1";

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashSet};
 use ropewalk_core::recipe::Piece;
 use ropewalk_core::rope::visit_parts;
 use ropewalk_store::Micros;
-use ropewalk_store::facts::{ExchangeNumber, KeyKind, NewExchange};
+use ropewalk_store::facts::{ExchangeNumber, KeyKind, NewExchange, TextSource};
 use ropewalk_store::forget::{Forgetting, Forgotten, Hole, Holed, HoledRequest, Tombstones};
 use ropewalk_store::store::Result;
 
@@ -40,23 +40,13 @@ impl Owned {
         for holed in &what.holed {
             went.holes += u64::from(self.hole(holed)?);
         }
-        let goes = |number: &ExchangeNumber, is_of_answer: bool| {
-            removed.contains(number)
-                || what.holed.iter().any(|holed| {
-                    holed.exchange == *number
-                        && match is_of_answer {
-                            true => holed.drops_response,
-                            false => match &holed.request {
-                                HoledRequest::Kept => false,
-                                HoledRequest::Dropped => true,
-                                HoledRequest::Replaced { drops_texts, .. } => *drops_texts,
-                            },
-                        }
-                })
+        let goes = |number: &ExchangeNumber, source: TextSource| {
+            let is_lost = |holed: &Holed| holed.exchange == *number && holed.drops_text(source);
+            removed.contains(number) || what.holed.iter().any(is_lost)
         };
         let texts = self.waiting.len() + self.indexed.len();
-        self.waiting.retain(|(of, text)| !goes(of, text.source.is_of_answer()));
-        self.indexed.retain(|(of, text)| !goes(of, text.source.is_of_answer()));
+        self.waiting.retain(|(of, text)| !goes(of, text.source));
+        self.indexed.retain(|(of, text)| !goes(of, text.source));
         went.texts = (texts - self.waiting.len() - self.indexed.len()) as u64;
         self.derived.forget(&removed, &what.conversations);
         (went.names, went.pins) = self.names.forget(&removed, &what.message_names, &what.quoted);

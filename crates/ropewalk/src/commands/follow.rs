@@ -99,7 +99,8 @@ async fn ended_after(
     log: &Lister<'_>,
     after: Position,
 ) -> Result<(Vec<ropewalk_engine::view::ExchangeView>, Position), Failure> {
-    let (mut rows, last) = log.view.settled_after(after, PAGE).await?;
+    let state = log.view.store.link_state(log.view.owner).await?;
+    let (mut rows, last) = log.view.settled_after(&state, after, PAGE).await?;
     rows.retain(|row| row.status != Status::Pending && log.selected.is_in_time(row.at));
     let views = log.view.exchanges(&rows, &mut Directory::default()).await?;
     let chosen = rows
