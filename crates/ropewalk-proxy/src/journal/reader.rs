@@ -166,6 +166,7 @@ impl Reader {
         loop {
             // When a later segment has bytes, the earlier one has ended.
             let Some((number, bytes)) = self.next_unread() else {
+                self.leave_ended_segment();
                 return Ok(false);
             };
             if number != self.position.segment {
@@ -186,6 +187,20 @@ impl Reader {
             // Somebody removed the file.
             self.position = Position {
                 segment: number.saturating_add(1),
+                offset: 0,
+            };
+        }
+    }
+
+    /// Where all is read, on to the newest segment although it is empty: the one before it will not grow, and whoever trims
+    /// may have it.
+    fn leave_ended_segment(&mut self) {
+        let newest = self.segments.table().segments.keys().next_back().copied();
+        if let Some(newest) = newest.filter(|newest| *newest > self.position.segment)
+            && self.is_at_end()
+        {
+            self.position = Position {
+                segment: newest,
                 offset: 0,
             };
         }

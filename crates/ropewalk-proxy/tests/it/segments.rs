@@ -170,3 +170,18 @@ async fn a_live_reader_is_told_of_more_and_of_the_end() {
     writing.join().unwrap();
     assert_eq!(count, 100);
 }
+
+#[test]
+fn a_sealed_segment_goes_although_nothing_is_written_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (journal, mut writer) = open(folder.path(), Settings::default());
+    write(&mut writer, 1);
+    let mut reader = journal.reader(Position::default());
+    assert!(reader.find_next().unwrap().is_some());
+    writer.seal();
+    assert!(reader.find_next().unwrap().is_none());
+    assert_eq!(journal.trim(reader.position(), &BTreeSet::new()), 1);
+    write(&mut writer, 2);
+    assert!(reader.find_next().unwrap().is_some());
+    assert_eq!(contents(&journal), [2]);
+}
