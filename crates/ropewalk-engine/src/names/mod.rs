@@ -125,6 +125,9 @@ impl<'s, S: Store> Namer<'s, S> {
             rows.retain(|row| row.position <= state.linked_to);
             let last = rows.last().map(|row| row.position).filter(|_| !is_last);
             self.name(&rows, last.unwrap_or(state.linked_to)).await?;
+            if is_last {
+                return Ok(());
+            }
         }
     }
 

@@ -53,7 +53,7 @@ use crate::hash_prefix::HashPrefix;
 use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::sqlite::hash_index::Fresh;
-use crate::sqlite::writer::Writer;
+use crate::sqlite::writer::{Durability, Writer};
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
     Selection, Stats, Store, StoreError, Versions,
@@ -65,6 +65,9 @@ pub const LOCK_NAME: &str = "ropewalk.lock";
 
 /// Connections kept for readers; more are opened for a moment when more read at once.
 const READERS_KEPT: usize = 8;
+
+/// Statements that a connection keeps prepared: all there are.
+const STATEMENTS_KEPT: usize = 256;
 
 /// How long a reader waits for a lock that only a checkpoint or a migration holds.
 const BUSY_MS: u64 = 5_000;
@@ -208,7 +211,7 @@ impl Sqlite {
         let Some(readers) = self.readers.clone() else {
             return self
                 .writer()?
-                .run(move |session| with_fresh(session.connection()))
+                .run(Durability::OnDisk, move |session| with_fresh(session.connection()))
                 .await;
         };
         let written_elsewhere = self.writer.is_none().then(|| Arc::clone(&self.fresh));
@@ -305,7 +308,7 @@ fn cannot(verb: &str, path: &Path, error: std::io::Error) -> StoreError {
 /// Statements are planned once. Without this SQLite, built with STAT4, plans one anew whenever a bound of a range changes, to
 /// look at statistics that there are none of.
 fn keep_statements(connection: &Connection) -> Result<()> {
-    connection.set_prepared_statement_cache_capacity(64);
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_KEPT);
     let stable = connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true);
     stable.map(|_| ()).map_err(problem)
 }
@@ -317,7 +320,7 @@ fn configure(connection: &Connection, options: &Options) -> Result<()> {
     keep_statements(connection)?;
     let pragmas = [
         ("journal_mode", "WAL".to_owned()),
-        // An answer that was acknowledged survives a power cut. Committed in groups, it costs next to nothing.
+        // For what is done before there is a writer, who chooses for each group.
         ("synchronous", "FULL".to_owned()),
         ("cache_size", format!("-{}", options.cache_kib)),
         ("temp_store", "MEMORY".to_owned()),
@@ -352,7 +355,9 @@ fn problem(error: rusqlite::Error) -> StoreError {
 impl Store for Sqlite {
     async fn owner(&self, name: &str) -> Result<OwnerId> {
         let name = name.to_owned();
-        self.writer()?.run(move |session| record::owner(session, &name)).await
+        self.writer()?
+            .run(Durability::OnDisk, move |session| record::owner(session, &name))
+            .await
     }
 
     async fn find_owner(&self, name: &str) -> Result<Option<OwnerId>> {
@@ -367,13 +372,17 @@ impl Store for Sqlite {
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
         self.writer()?
-            .run(move |session| record::record(session, owner, &batch))
+            .run(Durability::OnDisk, move |session| {
+                record::record(session, owner, &batch)
+            })
             .await
     }
 
     async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
         self.writer()?
-            .run(move |session| project::project(session, owner, &batch))
+            .run(Durability::OnDisk, move |session| {
+                project::project(session, owner, &batch)
+            })
             .await
     }
 
@@ -408,7 +417,9 @@ impl Store for Sqlite {
 
     async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
         self.writer()?
-            .run(move |session| derived::save(session.connection(), owner, &changes))
+            .run(Durability::Repeatable, move |session| {
+                derived::save(session.connection(), owner, &changes)
+            })
             .await
     }
 
@@ -429,7 +440,9 @@ impl Store for Sqlite {
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
         self.writer()?
-            .run(move |session| log::save(session.connection(), owner, &changes))
+            .run(Durability::OnDisk, move |session| {
+                log::save(session.connection(), owner, &changes)
+            })
             .await
     }
 
@@ -444,8 +457,15 @@ impl Store for Sqlite {
     }
 
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
+        // Short hashes follow from what is recorded. An id depends on who came first, and a title is what a person wrote.
+        let durability = match changes.names.is_empty() && changes.titles.is_empty() {
+            true => Durability::Repeatable,
+            false => Durability::OnDisk,
+        };
         self.writer()?
-            .run(move |session| names::save(session.connection(), owner, &changes))
+            .run(durability, move |session| {
+                names::save(session.connection(), owner, &changes)
+            })
             .await
     }
 
@@ -461,7 +481,9 @@ impl Store for Sqlite {
 
     async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
         self.writer()?
-            .run(move |session| names::pin(session.connection(), owner, &pins))
+            .run(Durability::OnDisk, move |session| {
+                names::pin(session.connection(), owner, &pins)
+            })
             .await
     }
 
@@ -482,19 +504,21 @@ impl Store for Sqlite {
 
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.writer()?
-            .run(move |session| search::index_texts(session.connection(), limit))
+            .run(Durability::Repeatable, move |session| {
+                search::index_texts(session.connection(), limit)
+            })
             .await
     }
 
     async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
         self.writer()?
-            .run(move |session| forget::forget(session, owner, &what))
+            .run(Durability::OnDisk, move |session| forget::forget(session, owner, &what))
             .await
     }
 
     async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
         self.writer()?
-            .run(move |session| sweep::sweep(session, owner, is_dry))
+            .run(Durability::OnDisk, move |session| sweep::sweep(session, owner, is_dry))
             .await
     }
 

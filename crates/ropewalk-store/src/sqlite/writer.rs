@@ -45,10 +45,19 @@ const TIDIED_MAX: usize = 1024;
 type Job = Box<dyn FnOnce(&mut Session) -> Answer + Send>;
 type Answer = Box<dyn FnOnce(&Result<()>) + Send>;
 
+/// Whether what a request wrote has to survive a power cut once it is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Durability {
+    /// It is the only trace of what happened.
+    OnDisk,
+    /// It can be made again from what is on disk. A power cut may take the last of it, never something before and not behind it.
+    Repeatable,
+}
+
 /// What waits for the writer.
 enum Request {
     /// For the next group.
-    Grouped(Job),
+    Grouped(Job, Durability),
     /// Between two groups, outside of any transaction.
     Alone(Box<dyn FnOnce(&mut Session) + Send>),
 }
@@ -199,6 +208,7 @@ impl Writer {
     /// Runs a request in the next group and gives its outcome once the group is committed.
     pub(super) async fn run<T: Send + 'static>(
         &self,
+        durability: Durability,
         request: impl FnOnce(&mut Session) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let (answer, outcome) = oneshot::channel();
@@ -213,7 +223,7 @@ impl Writer {
                 let _ = answer.send(result);
             })
         });
-        self.send(Request::Grouped(job)).await?;
+        self.send(Request::Grouped(job, durability)).await?;
         outcome.await.map_err(|_| StoreError::Stopped)?
     }
 
@@ -295,8 +305,8 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
 fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, commit_delay: Duration) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| requests.recv().ok()) {
-        let mut group = match first {
-            Request::Grouped(job) => vec![job],
+        let (mut group, mut durability) = match first {
+            Request::Grouped(job, durability) => (vec![job], durability),
             Request::Alone(alone) => {
                 alone(&mut session);
                 continue;
@@ -304,17 +314,22 @@ fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, co
         };
         while group.len() < GROUP_MAX && next.is_none() {
             match requests.try_recv() {
-                Ok(Request::Grouped(job)) => group.push(job),
+                Ok(Request::Grouped(job, own)) => {
+                    group.push(job);
+                    if own == Durability::OnDisk {
+                        durability = own;
+                    }
+                }
                 Ok(alone) => next = Some(alone),
                 Err(_) => break,
             }
         }
-        let began = session.connection.execute_batch("BEGIN IMMEDIATE");
+        let began = begin(&session.connection, durability);
         let mut answers = Vec::new();
         for job in group {
             answers.push(job(&mut session));
         }
-        let outcome = began.map_err(problem).and_then(|()| commit(&mut session, &mut sweep));
+        let outcome = began.and_then(|()| commit(&mut session, &mut sweep));
         if outcome.is_err() {
             // Nothing of the group happened. What it knew about its own rows is wrong now.
             session.forget_known();
@@ -322,13 +337,24 @@ fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, co
             session.removed.clear();
             let _ = session.connection.execute_batch("ROLLBACK");
         }
-        std::thread::sleep(commit_delay);
+        if durability == Durability::OnDisk {
+            std::thread::sleep(commit_delay);
+        }
         for answer in answers {
             answer(&outcome);
         }
     }
     // A clean end leaves nothing in the log, and one file without a write-ahead log beside it.
     finish(&mut session, &mut sweep);
+}
+
+/// The log is written in order, so that whatever is on disk has all before it there as well.
+fn begin(connection: &Connection, durability: Durability) -> Result<()> {
+    let begin = match durability {
+        Durability::OnDisk => "PRAGMA synchronous = FULL; BEGIN IMMEDIATE",
+        Durability::Repeatable => "PRAGMA synchronous = NORMAL; BEGIN IMMEDIATE",
+    };
+    connection.execute_batch(begin).map_err(problem)
 }
 
 /// One failure, told to everybody in the group.
@@ -390,7 +416,7 @@ fn finish(session: &mut Session, sweep: &mut Sweep) {
 }
 
 fn in_transaction(session: &mut Session, run: impl FnOnce(&mut Session) -> Result<()>) -> Result<()> {
-    session.connection.execute_batch("BEGIN IMMEDIATE").map_err(problem)?;
+    begin(&session.connection, Durability::OnDisk)?;
     let outcome = run(session).and_then(|()| session.connection.execute_batch("COMMIT").map_err(problem));
     if outcome.is_err() {
         let _ = session.connection.execute_batch("ROLLBACK");
