@@ -116,6 +116,9 @@ impl<'s, S: Store> Recorder<'s, S> {
             .unzip();
         let recorded = self.store.record(self.owner, exchanges).await?;
         for (recorded, (outline, sha256, bytes, answer)) in recorded.iter().zip(outlines) {
+            if recorded.outcome == Outcome::New {
+                self.linker.expect_new(recorded.number);
+            }
             if matches!(recorded.outcome, Outcome::New | Outcome::Completed | Outcome::Replaced) {
                 self.linker
                     .remember(recorded.number, Arc::clone(&outline), sha256, bytes);
@@ -133,7 +136,10 @@ impl<'s, S: Store> Recorder<'s, S> {
     /// Links what was recorded, by anybody, since the last time, and gives it names.
     pub async fn link(&mut self) -> Result<Progress, LinkError> {
         let progress = self.linker.catch_up().await?;
-        self.namer.catch_up().await?;
+        match self.linker.take_just_linked() {
+            Some(just_linked) => self.namer.name_linked(&just_linked).await?,
+            None => self.namer.catch_up().await?,
+        }
         Ok(progress)
     }
 

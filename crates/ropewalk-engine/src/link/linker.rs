@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ropewalk_store::derived::{LinkState, Links};
+use ropewalk_store::derived::{LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, OwnerId, Position};
 use ropewalk_store::store::{PAGE_MAX, Selection};
 use ropewalk_store::{Micros, Store};
@@ -34,6 +34,15 @@ pub struct Rebuilt<'s, S> {
     pub progress: Progress,
 }
 
+/// What was linked last, for whoever follows the log one step behind: where nobody came between, it need not be read again.
+#[derive(Debug)]
+pub(crate) struct JustLinked {
+    /// In the order of the log.
+    pub(crate) facts: Vec<Arc<Fact>>,
+    pub(crate) links: HashMap<ExchangeNumber, LinkRow>,
+    pub(crate) linked_to: Position,
+}
+
 /// Links one owner's exchanges.
 #[derive(Debug)]
 pub struct Linker<'s, S> {
@@ -43,6 +52,22 @@ pub struct Linker<'s, S> {
     settings: Settings,
     memory: Memory,
     watched: Watched,
+    just_linked: Option<JustLinked>,
+}
+
+impl JustLinked {
+    /// `None` where a link did not change and so is not among the changes.
+    fn of(facts: &[Arc<Fact>], changed: &[LinkRow], linked_to: Position) -> Option<Self> {
+        let links: HashMap<_, _> = changed.iter().map(|link| (link.exchange, link.clone())).collect();
+        let mut facts = facts.to_vec();
+        facts.sort_by_key(|fact| fact.row.position);
+        let has_all = facts.iter().all(|fact| links.contains_key(&fact.number()));
+        has_all.then_some(JustLinked {
+            facts,
+            links,
+            linked_to,
+        })
+    }
 }
 
 impl<'s, S: Store> Linker<'s, S> {
@@ -54,7 +79,18 @@ impl<'s, S: Store> Linker<'s, S> {
             settings,
             memory: Memory::default(),
             watched: Watched::default(),
+            just_linked: None,
         }
+    }
+
+    /// What the last [`Self::catch_up`] linked, if that was all that has no names yet, and little.
+    pub(crate) fn take_just_linked(&mut self) -> Option<JustLinked> {
+        self.just_linked.take()
+    }
+
+    /// An exchange was recorded that there was not before.
+    pub fn expect_new(&mut self, exchange: ExchangeNumber) {
+        self.memory.unlinked.insert(exchange);
     }
 
     /// Keeps the chain of an exchange that was just recorded, so that its body need not be read again.
@@ -66,6 +102,7 @@ impl<'s, S: Store> Linker<'s, S> {
     pub async fn catch_up(&mut self) -> Result<Progress, LinkError> {
         let mut progress = Progress::default();
         let mut conflicts = 0;
+        self.just_linked = None;
         loop {
             let state = self.store.link_state(self.owner).await?;
             if state.linked_to >= state.newest {
@@ -202,6 +239,10 @@ impl<'s, S: Store> Linker<'s, S> {
             let (mut done, claims) = round.progress().await?;
             done.linked = batch.len();
             let (mut changes, mut memory) = round.finish(version + 1);
+            let is_all_unnamed = batches.len() == 1 && state.named_to == state.linked_to;
+            let just_linked = is_all_unnamed
+                .then(|| JustLinked::of(batch, &changes.links, last))
+                .flatten();
             changes.version = version;
             changes.linked_to = if index + 1 == batches.len() {
                 last
@@ -216,6 +257,7 @@ impl<'s, S: Store> Linker<'s, S> {
             if !is_saved {
                 return Ok(false);
             }
+            self.just_linked = just_linked;
             progress.add(done);
             for (parent, spawn) in claims {
                 self.watched.add(parent, spawn);

@@ -4,7 +4,7 @@
 //! long as nobody else saved: whoever did has read a piece of the log that we shall not see, so [`Memory::trust`] forgets all but
 //! the chains of requests, which are those of their bytes.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
 
 use ropewalk_store::Micros;
@@ -16,8 +16,9 @@ use crate::link::fact::Fact;
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
 
-/// Facts, and links, that are kept; a fact has one or two kilobytes. Beyond them all are forgotten at once.
-const KEPT_MAX: usize = 8_192;
+/// Facts, and links, that are kept; a fact has one or two kilobytes. Beyond them the older half is forgotten: candidates are
+/// the newest there are.
+const KEPT_MAX: usize = 16_384;
 
 /// Bytes of requests whose chains are kept: of those that were just recorded, and of those that were read from their bodies. Apart, because
 /// one long request that is read again would push out hundreds that wait to be linked.
@@ -39,6 +40,8 @@ pub(super) struct Memory {
     /// When the newest request was made that is linked, if it is known.
     pub(super) newest: Option<Micros>,
     pub(super) outlines: Outlines,
+    /// Recorded here as something new: nobody has linked them.
+    pub(super) unlinked: HashSet<ExchangeNumber>,
 }
 
 impl Memory {
@@ -58,6 +61,7 @@ impl Memory {
         self.conversations.clear();
         self.branches.clear();
         self.newest = None;
+        self.unlinked.clear();
     }
 
     /// A fact as the log gives it, in place of an older reading.
@@ -70,12 +74,16 @@ impl Memory {
         self.facts.retain(|_, fact| fact.is_some());
         self.links.retain(|_, linked| linked.is_some());
         self.conversations.retain(|_, conversation| conversation.is_some());
-        if self.facts.len() > KEPT_MAX {
-            self.facts.clear();
+        if self.unlinked.len() > KEPT_MAX {
+            self.unlinked.clear();
         }
-        if self.links.len().max(self.children.len()) > KEPT_MAX {
-            self.links.clear();
-            self.children.clear();
+        forget_older(&mut self.facts);
+        forget_older(&mut self.children);
+        if forget_older(&mut self.links) {
+            // Whose children are known, of those the links are.
+            let links = &self.links;
+            let are_known = |children: &[ExchangeNumber]| children.iter().all(|child| links.contains_key(child));
+            self.children.retain(|_, children| are_known(children));
         }
         if self.conversations.len().max(self.branches.len()) > KEPT_MAX {
             self.conversations.clear();
@@ -83,6 +91,18 @@ impl Memory {
         }
         self
     }
+}
+
+/// Where there is more than is to be kept, leaves half of that: those that were recorded last. Says whether there was.
+fn forget_older<T>(kept: &mut HashMap<ExchangeNumber, T>) -> bool {
+    let is_too_much = kept.len() > KEPT_MAX;
+    if is_too_much {
+        let mut numbers: Vec<ExchangeNumber> = kept.keys().copied().collect();
+        let (_, first, _) = numbers.select_nth_unstable_by(KEPT_MAX / 2, |a, b| b.cmp(a));
+        let first = *first;
+        kept.retain(|number, _| *number > first);
+    }
+    is_too_much
 }
 
 #[derive(Debug)]

@@ -28,6 +28,7 @@ mod rules;
 pub mod settle;
 
 pub use decide::{Settings, decide};
+pub(crate) use linker::JustLinked;
 pub use linker::Linker;
 pub use memory::RECORDED_BYTES_MAX;
 pub use overlay::Overlay;

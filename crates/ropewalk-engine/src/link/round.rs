@@ -60,6 +60,7 @@ pub(super) struct Round<'r, S> {
     /// When the newest request was made that is linked, if any is. What is later reaches nobody by its time.
     pub(super) newest: Option<Micros>,
     pub(super) outlines: Outlines,
+    unlinked: HashSet<ExchangeNumber>,
     /// Turns whose answers are counted for the first time.
     pub(super) answered: BTreeSet<ExchangeNumber>,
     /// Agents as they were, of conversations that were folded.
@@ -100,6 +101,7 @@ impl<'r, S: Store> Round<'r, S> {
             wanted: Vec::new(),
             newest: memory.newest,
             outlines: memory.outlines,
+            unlinked: memory.unlinked,
             answered: BTreeSet::new(),
             agents_before: HashMap::new(),
         }
@@ -108,6 +110,9 @@ impl<'r, S: Store> Round<'r, S> {
     pub(super) async fn add(&mut self, fact: Arc<Fact>) -> Result<(), LinkError> {
         let outline = self.outline(&fact).await?;
         self.known.facts.insert(fact.number(), Some(fact.clone()));
+        if self.unlinked.remove(&fact.number()) {
+            self.known.links.entry(fact.number()).or_insert(None);
+        }
         self.queue.insert(order_key(&fact));
         self.told.insert(fact.number());
         self.subjects.insert(fact.number(), Subject { fact, outline });
@@ -314,6 +319,7 @@ impl<'r, S: Store> Round<'r, S> {
             branches: self.branches,
             newest: self.newest,
             outlines: self.outlines,
+            unlinked: self.unlinked,
         };
         (changes, memory.bounded())
     }

@@ -22,6 +22,7 @@ use ropewalk_store::store::{ExchangeRow, Selection};
 use ropewalk_store::{Micros, Store, StoreError};
 use ropewalk_wire::auxiliary::RequestKind;
 
+use crate::link::JustLinked;
 use crate::link::settle::ConversationRecord;
 use crate::view::{View, ViewError, uuid_text};
 pub(crate) use fresh::{Fresh, Said};
@@ -108,6 +109,12 @@ impl<'s, S: Store> Namer<'s, S> {
         &mut self.fresh
     }
 
+    /// Names what was just linked, where all before it is named.
+    pub(crate) async fn name_linked(&mut self, just: &JustLinked) -> Result<(), ViewError> {
+        let rows: Vec<&ExchangeRow> = just.facts.iter().map(|fact| &fact.row).collect();
+        self.name(&rows, &just.links, just.linked_to).await
+    }
+
     /// Names everything that is linked.
     pub async fn catch_up(&mut self) -> Result<(), ViewError> {
         let (store, owner) = (self.view.store, self.view.owner);
@@ -124,7 +131,9 @@ impl<'s, S: Store> Namer<'s, S> {
             let is_last = rows.len() < BATCH;
             rows.retain(|row| row.position <= state.linked_to);
             let last = rows.last().map(|row| row.position).filter(|_| !is_last);
-            self.name(&rows, last.unwrap_or(state.linked_to)).await?;
+            let links = self.links(&rows).await?;
+            let rows: Vec<&ExchangeRow> = rows.iter().collect();
+            self.name(&rows, &links, last.unwrap_or(state.linked_to)).await?;
             if is_last {
                 return Ok(());
             }
@@ -149,8 +158,12 @@ impl<'s, S: Store> Namer<'s, S> {
         }
     }
 
-    async fn name(&mut self, rows: &[ExchangeRow], named_to: Position) -> Result<(), ViewError> {
-        let links = self.links(rows).await?;
+    async fn name(
+        &mut self,
+        rows: &[&ExchangeRow],
+        links: &HashMap<ExchangeNumber, LinkRow>,
+        named_to: Position,
+    ) -> Result<(), ViewError> {
         let turns = links.values().filter(|link| link.kind == LinkKind::Turn);
         let roots: HashSet<ExchangeNumber> = turns.map(|link| link.conversation).collect();
         self.find_names(&roots).await?;
