@@ -9,6 +9,7 @@
 //! [`PAGE_MAX`]: crate::store::PAGE_MAX
 
 use crate::facts::{ExchangeNumber, Micros, Position};
+use crate::store::Selection;
 
 /// What an exchange is in its conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -89,6 +90,16 @@ pub struct LinkState {
     pub named_to: Position,
     /// The newest fact. While it is behind `linked_to` (or equal) nothing is left to settle.
     pub newest: Position,
+}
+
+impl LinkState {
+    /// The first exchanges of the log that have no links.
+    pub(crate) fn unlinked(&self, limit: usize) -> Selection {
+        Selection::Log {
+            after: self.linked_to,
+            limit,
+        }
+    }
 }
 
 /// What to save. Rows replace those of the same name.

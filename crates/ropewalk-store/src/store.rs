@@ -407,6 +407,22 @@ pub trait Store: Send + Sync {
     /// How far linking has come.
     fn link_state(&self, owner: OwnerId) -> impl Future<Output = Result<LinkState>> + Send;
 
+    /// The state, and the first exchanges of the log that have no links: what linking asks for every time.
+    fn unlinked(
+        &self,
+        owner: OwnerId,
+        limit: usize,
+    ) -> impl Future<Output = Result<(LinkState, Vec<ExchangeRow>)>> + Send {
+        async move {
+            let state = self.link_state(owner).await?;
+            let rows = match state.linked_to < state.newest {
+                true => self.exchanges(owner, state.unlinked(limit), Micros::MAX).await?,
+                false => Vec::new(),
+            };
+            Ok((state, rows))
+        }
+    }
+
     /// Stores what linking concluded, all or nothing, under the lock that linking of this owner holds. `false` and no change
     /// if somebody else saved since the state that the changes were made from: read again, decide again.
     fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> impl Future<Output = Result<bool>> + Send;

@@ -119,6 +119,10 @@ impl Store for AnyStore {
         delegate!(self, store => store.link_state(owner))
     }
 
+    async fn unlinked(&self, owner: OwnerId, limit: usize) -> Result<(LinkState, Vec<ExchangeRow>)> {
+        delegate!(self, store => store.unlinked(owner, limit))
+    }
+
     async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
         delegate!(self, store => store.save_links(owner, changes))
     }

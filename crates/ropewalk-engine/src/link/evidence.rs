@@ -54,6 +54,8 @@ pub struct Evidence {
     pub answers: HashMap<ExchangeNumber, Arc<str>>,
     pub requests: HashMap<ExchangeNumber, [u8; 32]>,
     pub wanting: HashMap<[u8; 8], Vec<ExchangeNumber>>,
+    /// What was asked for in vain.
+    absent: Vec<ExchangeNumber>,
     /// Whose links were read since the evidence was begun.
     fetched: Vec<ExchangeNumber>,
     /// Decided since the evidence was begun, and so newer in `links` than in the store.
@@ -110,6 +112,30 @@ impl Evidence {
             Need::Answer(number) => self.answers.contains_key(number),
             Need::Request(number) => self.requests.contains_key(number),
             Need::Wanting(hash) => self.wanting.contains_key(hash),
+        }
+    }
+
+    /// No such fact.
+    pub(super) fn lacks_fact(&mut self, number: ExchangeNumber) {
+        self.facts.insert(number, None);
+        self.absent.push(number);
+    }
+
+    /// The exchange has no link yet.
+    pub(super) fn lacks_link(&mut self, number: ExchangeNumber) {
+        self.links.insert(number, None);
+        self.absent.push(number);
+    }
+
+    /// Forgets what was not there: it may be there next time.
+    pub(super) fn forget_absent(&mut self) {
+        for number in std::mem::take(&mut self.absent) {
+            if self.facts.get(&number).is_some_and(Option::is_none) {
+                self.facts.remove(&number);
+            }
+            if self.links.get(&number).is_some_and(Option::is_none) {
+                self.links.remove(&number);
+            }
         }
     }
 

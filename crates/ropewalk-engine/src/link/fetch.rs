@@ -70,7 +70,9 @@ impl<S: Store> Source<'_, S> {
             known.facts.insert(fact.number(), Some(Arc::new(fact)));
         }
         for number in facts {
-            known.facts.entry(number).or_insert(None);
+            if !known.facts.contains_key(&number) {
+                known.lacks_fact(number);
+            }
         }
         self.links(needs, known).await?;
         for need in needs {
@@ -157,7 +159,9 @@ impl<S: Store> Source<'_, S> {
             }
         }
         for number in of {
-            known.links.entry(number).or_insert(None);
+            if !known.links.contains_key(&number) {
+                known.lacks_link(number);
+            }
         }
         for page in parents.chunks(PARENTS_MAX) {
             let rows = self.store.links(self.owner, Links::Children(page.to_vec())).await?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use ropewalk_store::derived::{LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, OwnerId, Position};
-use ropewalk_store::store::{PAGE_MAX, Selection};
+use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection};
 use ropewalk_store::{Micros, Store};
 
 use crate::link::LinkError;
@@ -104,11 +104,11 @@ impl<'s, S: Store> Linker<'s, S> {
         let mut conflicts = 0;
         self.just_linked = None;
         loop {
-            let state = self.store.link_state(self.owner).await?;
+            let (state, first) = self.store.unlinked(self.owner, PAGE_MAX).await?;
             if state.linked_to >= state.newest {
                 break;
             }
-            let (pending, last) = self.pending(state.linked_to).await?;
+            let (pending, last) = self.pending(state.linked_to, first).await?;
             self.memory.trust(state.version);
             pending.iter().for_each(|fact| self.memory.learn(fact));
             if self.link_all(pending, last, state, &mut progress).await? {
@@ -192,24 +192,28 @@ impl<'s, S: Store> Linker<'s, S> {
         }
     }
 
-    /// Facts behind a position, in their own order rather than in the order of their arrival.
-    async fn pending(&self, after: Position) -> Result<(Vec<Arc<Fact>>, Position), LinkError> {
+    /// Facts behind a position, in their own order rather than in the order of their arrival. The first page of them is there.
+    async fn pending(
+        &self,
+        after: Position,
+        mut rows: Vec<ExchangeRow>,
+    ) -> Result<(Vec<Arc<Fact>>, Position), LinkError> {
         let mut pending = Vec::new();
         let mut last = after;
         loop {
-            let page = Selection::Log {
-                after: last,
-                limit: PAGE_MAX,
-            };
-            let rows = self.store.exchanges(self.owner, page, Micros::MAX).await?;
-            let count = rows.len();
+            let is_last = rows.len() < PAGE_MAX;
             for row in rows {
                 last = last.max(row.position);
                 pending.push(Arc::new(Fact::new(row)));
             }
-            if count < PAGE_MAX {
+            if is_last {
                 break;
             }
+            let page = Selection::Log {
+                after: last,
+                limit: PAGE_MAX,
+            };
+            rows = self.store.exchanges(self.owner, page, Micros::MAX).await?;
         }
         pending.sort_by(|a, b| a.order().cmp(&b.order()));
         Ok((pending, last))

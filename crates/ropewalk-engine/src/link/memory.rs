@@ -69,11 +69,8 @@ impl Memory {
         self.facts.insert(fact.number(), Some(fact.clone()));
     }
 
-    /// Without what was not there, because it may be there next time, and no more than is to be kept.
+    /// No more than is to be kept.
     pub(super) fn bounded(mut self) -> Self {
-        self.facts.retain(|_, fact| fact.is_some());
-        self.links.retain(|_, linked| linked.is_some());
-        self.conversations.retain(|_, conversation| conversation.is_some());
         if self.unlinked.len() > KEPT_MAX {
             self.unlinked.clear();
         }

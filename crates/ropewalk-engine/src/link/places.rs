@@ -192,6 +192,7 @@ impl<S: Store> Round<'_, S> {
             for root in page {
                 self.conversations.entry(*root).or_insert(None);
             }
+            self.absent_conversations.extend_from_slice(page);
         }
         Ok(())
     }
@@ -227,6 +228,7 @@ impl<S: Store> Round<'_, S> {
                 }
             }
             self.conversations.insert(*conversation, None);
+            self.absent_conversations.push(*conversation);
             self.gone_conversations.insert(*conversation);
         }
         for row in folded.conversations {

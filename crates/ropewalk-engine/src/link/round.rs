@@ -48,6 +48,8 @@ pub(super) struct Round<'r, S> {
     /// As they were before this round, by exchange; `None` for those that had no link.
     pub(super) before: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
     pub(super) conversations: HashMap<ExchangeNumber, Option<Conversation>>,
+    /// Roots that no conversation has, or has any more.
+    pub(super) absent_conversations: Vec<ExchangeNumber>,
     pub(super) branches: HashMap<ExchangeNumber, Vec<BranchRow>>,
     pub(super) changed_links: HashSet<ExchangeNumber>,
     pub(super) changed_conversations: HashSet<ExchangeNumber>,
@@ -91,6 +93,7 @@ impl<'r, S: Store> Round<'r, S> {
             told: HashSet::new(),
             before: HashMap::new(),
             conversations: memory.conversations,
+            absent_conversations: Vec::new(),
             branches: memory.branches,
             changed_links: HashSet::new(),
             changed_conversations: HashSet::new(),
@@ -110,8 +113,8 @@ impl<'r, S: Store> Round<'r, S> {
     pub(super) async fn add(&mut self, fact: Arc<Fact>) -> Result<(), LinkError> {
         let outline = self.outline(&fact).await?;
         self.known.facts.insert(fact.number(), Some(fact.clone()));
-        if self.unlinked.remove(&fact.number()) {
-            self.known.links.entry(fact.number()).or_insert(None);
+        if self.unlinked.remove(&fact.number()) && !self.known.links.contains_key(&fact.number()) {
+            self.known.lacks_link(fact.number());
         }
         self.queue.insert(order_key(&fact));
         self.told.insert(fact.number());
@@ -308,8 +311,14 @@ impl<'r, S: Store> Round<'r, S> {
     }
 
     /// What to save, and what to remember once it is saved as that version.
-    pub(super) fn finish(self, version: u64) -> (LinkChanges, Memory) {
+    pub(super) fn finish(mut self, version: u64) -> (LinkChanges, Memory) {
         let changes = self.changes();
+        self.known.forget_absent();
+        for root in self.absent_conversations {
+            if self.conversations.get(&root).is_some_and(Option::is_none) {
+                self.conversations.remove(&root);
+            }
+        }
         let memory = Memory {
             version,
             facts: self.known.facts,

@@ -415,6 +415,18 @@ impl Store for Sqlite {
         self.read(move |connection, _| derived::state(connection, owner)).await
     }
 
+    async fn unlinked(&self, owner: OwnerId, limit: usize) -> Result<(LinkState, Vec<ExchangeRow>)> {
+        self.read(move |connection, fresh| {
+            let state = derived::state(connection, owner)?;
+            let rows = match state.linked_to < state.newest {
+                true => read::exchanges(connection, fresh, owner, &state.unlinked(limit), Micros::MAX)?,
+                false => Vec::new(),
+            };
+            Ok((state, rows))
+        })
+        .await
+    }
+
     async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
         self.writer()?
             .run(Durability::Repeatable, move |session| {
