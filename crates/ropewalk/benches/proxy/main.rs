@@ -102,6 +102,8 @@ fn main() {
             }
         }
     }
+    // Before the bursts, which take minutes to be linked.
+    report.print_cases(is_pinned);
     for one in running
         .iter()
         .filter(|one| matches!(one.subject, Subject::Nginx | Subject::Ropewalk))
@@ -110,7 +112,8 @@ fn main() {
         let sample = measure(one, &Case::Json1K.load(one.subject, BURST), clock);
         report.add_burst(one.subject, sample);
     }
-    report.print(is_pinned);
+    report.print_bursts();
+    report.print_goals();
 }
 
 /// One run after a short one that warms up, with the CPU until all of it is recorded.

@@ -72,7 +72,7 @@ impl Report {
         })
     }
 
-    pub(crate) fn print(&self, is_pinned: bool) {
+    pub(crate) fn print_cases(&self, is_pinned: bool) {
         println!("\n16 connections, closed loop, unique bodies; CPU of whole process trees:");
         println!("Ropewalk's until every exchange is linked, that of others until the last answer, recorded or not");
         match is_pinned {
@@ -82,8 +82,6 @@ impl Report {
         for case in CASES {
             self.print_case(case);
         }
-        self.print_bursts();
-        self.print_goals();
     }
 
     fn print_case(&self, case: Case) {
@@ -127,7 +125,7 @@ impl Report {
         }
     }
 
-    fn print_bursts(&self) {
+    pub(crate) fn print_bursts(&self) {
         println!("\nburst of 10 s at 1 KB");
         for subject in [Subject::Nginx, Subject::Ropewalk] {
             let Some(sample) = self.bursts.get(&subject) else {
@@ -147,7 +145,7 @@ impl Report {
         }
     }
 
-    fn print_goals(&self) {
+    pub(crate) fn print_goals(&self) {
         println!("\ngoals");
         let (Some(nginx), Some(own)) = (
             self.find(Subject::Nginx, Case::Json1K),
