@@ -93,13 +93,16 @@ pub fn short_hash(friendly_id: &str, text: &str) -> String {
 /// A short hash that no other message of the conversation has. Equal texts get the next free one; `None`
 /// if none is found within the bound, so that a message is rather without a hash than with a wrong one.
 pub fn mint_short_hash(friendly_id: &str, text: &str, taken: impl Fn(&str) -> bool) -> Option<String> {
-    let salted = (1..MAX_ATTEMPTS).map(|attempt| {
+    short_hashes(friendly_id, text).find(|hash| !taken(hash))
+}
+
+/// The short hashes that a message may get, in the order in which they are tried.
+pub fn short_hashes(friendly_id: &str, text: &str) -> impl Iterator<Item = String> {
+    let salted = (1..MAX_ATTEMPTS).map(move |attempt| {
         // NUL keeps the salt apart from a text that ends in the same digits.
         short_hash(friendly_id, &format!("{text}\0{attempt}"))
     });
-    std::iter::once(short_hash(friendly_id, text))
-        .chain(salted)
-        .find(|hash| !taken(hash))
+    std::iter::once(short_hash(friendly_id, text)).chain(salted)
 }
 
 /// The words of a title, as the seed picks them: two that mean something, or what there is.

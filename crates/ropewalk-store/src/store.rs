@@ -199,6 +199,25 @@ pub enum Half {
     Response,
 }
 
+/// The end of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BodyEnd {
+    pub bytes: Vec<u8>,
+    /// Nothing stands before them.
+    pub is_whole: bool,
+}
+
+impl BodyEnd {
+    pub(crate) fn of_whole(mut bytes: Vec<u8>, length: usize) -> Self {
+        let is_whole = length >= bytes.len();
+        let first = bytes.len().saturating_sub(length);
+        BodyEnd {
+            bytes: bytes.split_off(first),
+            is_whole,
+        }
+    }
+}
+
 /// An exchange as it is stored, without its bodies.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExchangeRow {
@@ -393,6 +412,21 @@ pub trait Store: Send + Sync {
         half: Half,
     ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
+    /// The last bytes of a body, at least so many, without reading what stands before them where the store can do so. Only a whole
+    /// body is checked: whoever reads a part of one has to know it by its nodes.
+    fn body_end(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        half: Half,
+        length: usize,
+    ) -> impl Future<Output = Result<Option<BodyEnd>>> + Send {
+        async move {
+            let body = self.body(owner, exchange, half).await?;
+            Ok(body.map(|bytes| BodyEnd::of_whole(bytes, length)))
+        }
+    }
+
     /// The bytes of a part by their SHA-256, which is its name.
     fn part(&self, owner: OwnerId, name: PartHash) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
@@ -403,6 +437,19 @@ pub trait Store: Send + Sync {
         exchange: ExchangeNumber,
         limit: usize,
     ) -> impl Future<Output = Result<Vec<NodeHash>>> + Send;
+
+    /// The last nodes of an exchange's request, in order: so many, or all.
+    fn chain_end(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        count: usize,
+    ) -> impl Future<Output = Result<Vec<NodeHash>>> + Send {
+        async move {
+            let mut chain = self.chain(owner, exchange, usize::MAX).await?;
+            Ok(chain.split_off(chain.len().saturating_sub(count)))
+        }
+    }
 
     /// How far linking has come.
     fn link_state(&self, owner: OwnerId) -> impl Future<Output = Result<LinkState>> + Send;

@@ -11,8 +11,8 @@ use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
-    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
-    Selection, Stats,
+    Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
+    SearchQuery, Selection, Stats,
 };
 use ropewalk_store::{HashPrefix, Micros, NewExchange, OwnerId, Store};
 
@@ -92,6 +92,18 @@ impl<S: Store> Store for Watched<S> {
     }
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
         watched!(self.chain(owner, exchange, limit))
+    }
+    async fn body_end(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        half: Half,
+        length: usize,
+    ) -> Result<Option<BodyEnd>> {
+        watched!(self.body_end(owner, exchange, half, length))
+    }
+    async fn chain_end(&self, owner: OwnerId, exchange: ExchangeNumber, count: usize) -> Result<Vec<NodeHash>> {
+        watched!(self.chain_end(owner, exchange, count))
     }
     async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
         watched!(self.link_state(owner))

@@ -10,8 +10,8 @@ use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
-    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
-    Selection, Stats,
+    Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
+    SearchQuery, Selection, Stats,
 };
 use ropewalk_store::{HashPrefix, Postgres, Sqlite, Store};
 
@@ -107,12 +107,26 @@ impl Store for AnyStore {
         delegate!(self, store => store.body(owner, exchange, half))
     }
 
+    async fn body_end(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        half: Half,
+        length: usize,
+    ) -> Result<Option<BodyEnd>> {
+        delegate!(self, store => store.body_end(owner, exchange, half, length))
+    }
+
     async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
         delegate!(self, store => store.part(owner, name))
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
         delegate!(self, store => store.chain(owner, exchange, limit))
+    }
+
+    async fn chain_end(&self, owner: OwnerId, exchange: ExchangeNumber, count: usize) -> Result<Vec<NodeHash>> {
+        delegate!(self, store => store.chain_end(owner, exchange, count))
     }
 
     async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {

@@ -16,6 +16,8 @@
 mod format;
 mod tree;
 
+use std::ops::ControlFlow;
+
 use crate::hash::PartHash;
 use crate::leb128;
 use crate::recipe::{Piece, Step};
@@ -208,6 +210,48 @@ pub fn load<S: RopeSource>(rope: &Rope, source: &mut S) -> Result<Vec<Piece>, Ro
         pieces.extend(load_pieces(&run.entries, source)?);
     }
     Ok(pieces)
+}
+
+/// An entry of a rope that is still to be read.
+enum Unread {
+    Listed(u8, Vec<u8>),
+    Chunk(u8, ChunkNumber),
+}
+
+/// Reads a recipe from its end: gives `take` its last pieces, then those before them, until it has enough. The pieces of one call are
+/// in order. Only the chunks on the way are read.
+pub fn load_from_end<S: RopeSource>(
+    rope: &Rope,
+    source: &mut S,
+    mut take: impl FnMut(&mut S, &[Piece]) -> Result<ControlFlow<()>, S::Error>,
+) -> Result<(), RopeError<S::Error>> {
+    let runs = rope.runs().ok_or(RopeError::Damaged)?.into_iter();
+    let listed = runs.map(|run| Unread::Listed(run.level, run.entries.concat()));
+    let mut unread: Vec<Unread> = listed.collect();
+    let mut length = 0;
+    while let Some(last) = unread.pop() {
+        let (level, bytes) = match last {
+            Unread::Listed(level, bytes) => (level, bytes),
+            Unread::Chunk(level, number) => (level, source.chunk(number).map_err(RopeError::Store)?),
+        };
+        length += bytes.len();
+        if length > RECIPE_BYTES_MAX {
+            return Err(RopeError::Damaged);
+        }
+        match level.checked_sub(1) {
+            Some(below) => {
+                let chunks = read_chunks(&bytes).ok_or(RopeError::Damaged)?;
+                unread.extend(chunks.into_iter().map(|number| Unread::Chunk(below, number)));
+            }
+            None => {
+                let pieces = load_pieces(&[bytes], source)?;
+                if take(source, &pieces).map_err(RopeError::Store)?.is_break() {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads the pieces that the lowest level lists.

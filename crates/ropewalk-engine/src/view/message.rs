@@ -27,10 +27,13 @@ use crate::view::exchange::UsageView;
 use crate::view::{Result, View, derived_uuid, usd, utc, uuid_text};
 
 mod content;
+mod end;
 mod ids;
+mod slice;
 
 pub use content::{block_json, text_of};
 pub use ids::MessageIds;
+pub use slice::Slice;
 
 #[derive(Debug, Clone, Serialize, ToSchema)]
 pub struct MessageView {
@@ -75,9 +78,9 @@ struct Step {
 
 /// A message with its place in its request's chain.
 pub(crate) struct Placed {
-    message: Message,
+    pub(crate) message: Message,
     pub(crate) first_step: usize,
-    node: Option<NodeHash>,
+    pub(crate) node: Option<NodeHash>,
     /// The nodes of its blocks, those that are in the chain.
     pub(crate) nodes: Vec<NodeHash>,
     pub(crate) is_answer: bool,
@@ -258,19 +261,24 @@ impl<S: Store> View<'_, S> {
             });
             done = last;
         }
-        if let Some(answer) = self.read_answer(row).await? {
+        placed.extend(self.placed_answer(row, done).await?);
+        Ok(placed)
+    }
+
+    /// An exchange's answer behind so many blocks.
+    pub(crate) async fn placed_answer(&self, row: &ExchangeRow, first_step: usize) -> Result<Option<Placed>> {
+        Ok(self.read_answer(row).await?.map(|answer| {
             let message = answer_message(answer);
             let mut nodes = Vec::new();
             chain::extend(row.input_node, &message, &mut nodes);
-            placed.push(Placed {
+            Placed {
                 message,
-                first_step: done,
+                first_step,
                 node: nodes.last().copied(),
                 nodes,
                 is_answer: true,
-            });
-        }
-        Ok(placed)
+            }
+        }))
     }
 
     /// The messages of an exchange's request and its answer, each with the node that it ends at.
@@ -399,10 +407,19 @@ fn message_uuid(conversation: &str, place: &str) -> String {
 
 /// Gives the messages of a path their names and numbers.
 fn number(messages: &mut [MessageView], conversation: &str) {
-    let mut parent: Option<String> = None;
-    let mut index = 0;
+    number_from(messages, conversation, (0, 0), None);
+}
+
+/// The same behind so many others, so many of which have a number.
+fn number_from(
+    messages: &mut [MessageView],
+    conversation: &str,
+    (first, numbered): (usize, usize),
+    mut parent: Option<String>,
+) {
+    let mut index = numbered;
     for (place, message) in messages.iter_mut().enumerate() {
-        let place = place.to_string();
+        let place = (first + place).to_string();
         let node = message.node.map(|node| node.to_string());
         message.uuid = message_uuid(conversation, node.as_deref().unwrap_or(&place));
         message.conversation_id = Some(conversation.to_owned());

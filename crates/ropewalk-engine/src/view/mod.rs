@@ -4,8 +4,8 @@
 //! [`exchange`] has the row of `log --exchanges`, [`conversation`] that of `log`, [`agent`] the tree, [`message`] the active
 //! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read
 //! elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
-//! them, [`named`] which message a reference names and `resolved` how programs are told, [`mod@line`] the exchange format.
-//! [`sums`] has what exchanges add up to, `title` what logs call sessions, `directory` what many rows of one page share.
+//! them, [`named`] which message a reference names, `minted` what messages are called and `resolved` how programs are told, [`mod@line`] the exchange format.
+//! `thread` is the course of a long conversation, of which pages are read without the rest. [`sums`] has what exchanges add up to, `title` what logs call sessions, `directory` what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
 //! page behind a cursor of immutable (at, number).
@@ -18,6 +18,7 @@ pub mod exchange;
 pub mod explain;
 pub mod line;
 pub mod message;
+mod minted;
 pub mod named;
 mod news;
 mod path;
@@ -26,6 +27,7 @@ pub mod reference;
 mod resolved;
 pub mod session;
 pub mod sums;
+mod thread;
 mod title;
 pub mod transcript;
 
@@ -47,12 +49,13 @@ pub use directory::Directory;
 pub use exchange::ExchangeView;
 pub use explain::Explanation;
 pub(crate) use line::recorded;
-pub use message::{MessageIds, MessageView};
+pub use message::{MessageIds, MessageView, Slice};
 pub use named::{Quotation, Resolution, Suggestion};
 pub use reference::Target;
 pub use resolved::{QuotedMessage, ResolvedView};
 pub use session::{SessionMessage, SessionMessages, SessionTree};
 pub use sums::{Reused, Sums};
+pub use thread::Thread;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {

@@ -3,7 +3,7 @@
 //! Only the owner's own names are ever asked: whether something is another's or nobody's makes no difference to what is
 //! done, and none to what is answered.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 
 use ropewalk_core::friendly;
 use ropewalk_core::reference::{Quoted, Reading, Reference, injected};
@@ -14,8 +14,9 @@ use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::names::{TITLE_CHARS_MAX, all_messages, beginning, primary};
+use crate::names::{TITLE_CHARS_MAX, beginning, primary};
 use crate::view::message::{MessageView, kind_of, text_of};
+use crate::view::minted::{FEW_MESSAGES, has_name};
 use crate::view::{Result, View, ViewError};
 
 /// Messages that are suggested for a conversation, the newest first.
@@ -227,27 +228,23 @@ impl<S: Store> View<'_, S> {
         let Some(main) = primary(root, &names) else {
             return Ok(());
         };
-        let mut minted: HashMap<[u8; 8], (String, String)> = HashMap::new();
-        let mut taken = HashSet::new();
-        let mut done = HashSet::new();
-        for name in names.iter().rev().chain([main]) {
-            let is_main = name.friendly_id == main.friendly_id;
-            if !done.insert(name.exchange) && !is_main {
-                continue;
-            }
-            for message in all_messages(self.store, self.owner, name.exchange).await? {
-                if is_main {
-                    taken.insert(message.short_hash.clone());
-                }
-                minted.insert(message.node, (name.friendly_id.clone(), message.short_hash));
-            }
-        }
+        let few = match &names[..] {
+            [only] if messages.len() <= FEW_MESSAGES => self.minted_for(only, messages).await?,
+            _ => None,
+        };
+        let minted = match few {
+            Some(minted) => minted,
+            None => self.all_minted(main, &names).await?,
+        };
+        let mut taken = minted.taken;
         for message in messages {
             message.friendly_id = Some(main.friendly_id.clone());
-            if !matches!(message.kind, "user" | "assistant") || message.content.is_empty() {
+            if !has_name(message) {
                 continue;
             }
-            let known = message.node.and_then(|node| minted.get(&beginning(&node)).cloned());
+            let known = message
+                .node
+                .and_then(|node| minted.by_node.get(&beginning(&node)).cloned());
             let named = known.or_else(|| {
                 let is_taken = |hash: &str| taken.contains(hash);
                 let hash = friendly::mint_short_hash(&main.friendly_id, &message.content, is_taken)?;

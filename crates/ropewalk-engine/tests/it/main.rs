@@ -25,3 +25,4 @@ mod prompt_cache;
 mod recorded;
 mod reuse;
 mod said;
+mod thread;

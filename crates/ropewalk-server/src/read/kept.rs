@@ -11,26 +11,28 @@ use tokio::sync::OnceCell;
 use crate::problem::Problem;
 use crate::source::Owned;
 
-/// Things of one kind that are kept: one for each tab that somebody may have open.
-const KEPT_MAX: usize = 8;
+/// Things that are kept: a few for each tab that somebody may have open.
+const KEPT_MAX: usize = 24;
 
-/// Of all of them together: one conversation of a hundred thousand messages.
-const BYTES_MAX: usize = 192 << 20;
+/// Of all of them together: a fifth of what the server may take.
+const BYTES_MAX: usize = 48 << 20;
 
 /// About how many bytes of memory something takes.
 pub(crate) trait Weighed {
     fn bytes(&self) -> usize;
 }
 
+/// What is kept: what it is, of what, as it stood when.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Key {
-    owner: String,
-    name: String,
-    as_of: Option<String>,
+pub(crate) struct Key {
+    pub(crate) kind: &'static str,
+    pub(crate) name: String,
+    pub(crate) as_of: Option<String>,
 }
 
 #[derive(Debug)]
 struct Entry<T> {
+    owner: String,
     key: Key,
     state: LinkState,
     found: Arc<OnceCell<Arc<T>>>,
@@ -51,45 +53,47 @@ impl<T> Default for Kept<T> {
 }
 
 impl<T: Weighed> Kept<T> {
-    /// What is kept of that name, unless the owner's data changed since; otherwise what `find` says. Who asks while somebody else finds
-    /// it out waits for that.
-    pub(crate) async fn get<S: Store>(
+    /// What is kept of that name, unless the owner's data changed since; otherwise what `find` says, which is told what was kept before
+    /// the change. Who asks while somebody else finds it out waits for that.
+    pub(crate) async fn get<S: Store, F: Future<Output = Result<T, Problem>>>(
         &self,
         owned: &Owned<S>,
-        name: &str,
-        as_of: Option<&str>,
-        find: impl Future<Output = Result<T, Problem>>,
+        key: Key,
+        find: impl FnOnce(Option<Arc<T>>) -> F,
     ) -> Result<Arc<T>, Problem> {
         let Some(state) = owned.state().await? else {
-            return find.await.map(Arc::new);
+            return find(None).await.map(Arc::new);
         };
-        let key = Key {
-            owner: owned.name().to_owned(),
-            name: name.to_owned(),
-            as_of: as_of.map(str::to_owned),
-        };
-        let place = self.place(key, state);
-        let found = place.get_or_try_init(|| async { find.await.map(Arc::new) }).await?;
+        let (place, before) = self.place(owned.name(), key, state);
+        let found = place
+            .get_or_try_init(|| async { find(before).await.map(Arc::new) })
+            .await?;
         self.shrink();
         Ok(Arc::clone(found))
     }
 
-    /// Where it is, or where it goes.
-    fn place(&self, key: Key, state: LinkState) -> Arc<OnceCell<Arc<T>>> {
+    /// Where it is, or where it goes, and what was there.
+    fn place(&self, owner: &str, key: Key, state: LinkState) -> (Arc<OnceCell<Arc<T>>>, Option<Arc<T>>) {
         let mut entries = self.entries.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = entries.iter().position(|entry| entry.key == key);
-        let known = known
-            .and_then(|at| entries.remove(at))
-            .filter(|entry| entry.state == state);
-        let entry = known.unwrap_or_else(|| Entry {
-            key,
-            state,
-            found: Arc::default(),
-        });
+        let is_it = |entry: &Entry<T>| entry.owner == owner && entry.key == key;
+        let known = entries.iter().position(is_it).and_then(|at| entries.remove(at));
+        let mut before = None;
+        let entry = match known {
+            Some(known) if known.state == state => known,
+            other => {
+                before = other.and_then(|other| other.found.get().cloned());
+                Entry {
+                    owner: owner.to_owned(),
+                    key,
+                    state,
+                    found: Arc::default(),
+                }
+            }
+        };
         let found = Arc::clone(&entry.found);
         entries.push_front(entry);
         entries.truncate(KEPT_MAX);
-        found
+        (found, before)
     }
 
     fn shrink(&self) {

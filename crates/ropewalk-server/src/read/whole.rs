@@ -1,18 +1,23 @@
 //! Messages as they are, for programs that show them: along a conversation's active path, and as seed 004's session.
 //!
-//! Which messages there are, and in which order, is only known when all of a conversation was looked at. So that is kept while pages of it
-//! are asked for, until something changes.
+//! Of a long conversation that simply goes on only the page is read (see the engine's `Thread`). Which messages others have, and in
+//! which order, is only known when all of them were looked at; that is kept, in little room, until something changes.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_engine::view::session::Amount;
-use ropewalk_engine::view::{MessageView, SessionMessages, SessionTree};
+use ropewalk_engine::view::{MessageView, SessionMessages, SessionTree, Target, Thread, View};
 use ropewalk_store::Store;
+use ropewalk_store::facts::ExchangeNumber;
 use serde::{Deserialize, Serialize};
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use utoipa::{IntoParams, ToSchema};
 
 use super::bounded;
-use super::kept::{Kept, Weighed};
+use super::kept::{Kept, Key, Weighed};
 use super::messages::named;
+use super::written::Written;
 use crate::problem::Problem;
 use crate::source::Owned;
 
@@ -21,6 +26,9 @@ const MESSAGES_MAX: usize = 500;
 
 /// Of a page; one message always fits.
 const PAGE_BYTES_MAX: usize = 4 << 20;
+
+/// Conversations with fewer exchanges are read whole, which takes no longer.
+const THREAD_EXCHANGES_MIN: u64 = 64;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -41,28 +49,121 @@ pub struct WholeMessages {
     pub next_cursor: Option<String>,
 }
 
-/// The messages of a path as they are sent, by their uuids.
+/// What is known of a conversation beside its messages.
 #[derive(Debug)]
-pub struct Written(Vec<(String, Box<RawValue>)>);
+enum Shape {
+    Path(Written),
+    Tree(SessionTree),
+    /// `None` where it does not simply go on.
+    Course(Option<Thread>, AtomicBool),
+}
 
-impl Weighed for Written {
+impl Weighed for Shape {
     fn bytes(&self) -> usize {
-        let each = |(uuid, json): &(String, Box<RawValue>)| uuid.len() + json.get().len() + 64;
-        self.0.iter().map(each).sum()
+        match self {
+            Shape::Path(written) => written.bytes(),
+            Shape::Tree(tree) => tree.bytes(),
+            Shape::Course(thread, _) => thread.as_ref().map_or(0, Thread::bytes),
+        }
     }
 }
 
-impl Weighed for SessionTree {
-    fn bytes(&self) -> usize {
-        SessionTree::bytes(self)
+impl Shape {
+    fn thread(&self) -> Option<&Thread> {
+        match self {
+            Shape::Course(thread, is_wrong) => thread.as_ref().filter(|_| !is_wrong.load(Ordering::Relaxed)),
+            Shape::Path(_) | Shape::Tree(_) => None,
+        }
+    }
+
+    /// What it said was no thread.
+    fn refute(&self) {
+        if let Shape::Course(_, is_wrong) = self {
+            is_wrong.store(true, Ordering::Relaxed);
+        }
     }
 }
 
 /// Conversations that were asked for last.
 #[derive(Debug, Default)]
 pub struct Shapes {
-    paths: Kept<Written>,
-    trees: Kept<SessionTree>,
+    kept: Kept<Shape>,
+}
+
+impl Shapes {
+    /// How a conversation goes on, from what was known before.
+    async fn course<S: Store>(
+        &self,
+        owned: &Owned<S>,
+        view: &View<'_, S>,
+        kind: &'static str,
+        root: ExchangeNumber,
+    ) -> Result<Arc<Shape>, Problem> {
+        let key = Key {
+            kind,
+            name: root.0.to_string(),
+            as_of: None,
+        };
+        let find = async |before: Option<Arc<Shape>>| {
+            let known = before.as_deref().and_then(Shape::thread);
+            // What did not simply go on does not begin to.
+            let thread = match (&before, known) {
+                (Some(_), None) => None,
+                (_, known) => view.thread(root, known, THREAD_EXCHANGES_MIN).await?,
+            };
+            Ok(Shape::Course(thread, AtomicBool::new(false)))
+        };
+        self.kept.get(owned, key, find).await
+    }
+
+    async fn whole<S: Store>(
+        &self,
+        owned: &Owned<S>,
+        kind: &'static str,
+        (name, asked): (&str, &Paged),
+        find: impl Future<Output = Result<Shape, Problem>>,
+    ) -> Result<Arc<Shape>, Problem> {
+        let key = Key {
+            kind,
+            name: name.to_owned(),
+            as_of: asked.as_of.clone(),
+        };
+        self.kept.get(owned, key, |_| find).await
+    }
+}
+
+/// Where a page begins: behind the message of that place and name.
+struct Behind<'c> {
+    place: usize,
+    uuid: &'c str,
+}
+
+impl<'c> Behind<'c> {
+    fn read(cursor: Option<&'c str>) -> Result<Option<Self>, Problem> {
+        let Some(cursor) = cursor else { return Ok(None) };
+        let (place, uuid) = cursor.split_once('.').ok_or_else(Problem::bad_cursor)?;
+        let place = place.parse().map_err(|_| Problem::bad_cursor())?;
+        Ok(Some(Behind { place, uuid }))
+    }
+
+    fn cursor(place: usize, uuid: &str) -> String {
+        format!("{place}.{uuid}")
+    }
+}
+
+/// Takes the message off that a page is behind, and says where the rest begins.
+fn without_it<T>(
+    messages: &mut Vec<T>,
+    behind: Option<&Behind<'_>>,
+    uuid: impl Fn(&T) -> &str,
+) -> Result<usize, Problem> {
+    let Some(behind) = behind else { return Ok(0) };
+    match messages.first().is_some_and(|first| uuid(first) == behind.uuid) {
+        true => drop(messages.remove(0)),
+        // A conversation that went on in another way has other messages.
+        false => return Err(Problem::bad_cursor()),
+    }
+    Ok(behind.place + 1)
 }
 
 pub async fn messages<S: Store>(
@@ -73,34 +174,56 @@ pub async fn messages<S: Store>(
 ) -> Result<WholeMessages, Problem> {
     let limit = bounded(asked.limit, MESSAGES, MESSAGES_MAX);
     let view = owned.view_to_find(name)?;
-    let written = async {
-        let (_, all) = named(&view, name).await?;
-        let each = |message: MessageView| Some((message.uuid.clone(), serde_json::value::to_raw_value(&message).ok()?));
-        Ok(Written(all.into_iter().filter_map(each).collect()))
-    };
-    let Written(all) = &*shapes.paths.get(owned, name, asked.as_of.as_deref(), written).await?;
-    let total = all.len();
-    let first = match &asked.cursor {
-        None => 0,
-        Some(cursor) => {
-            let at = all.iter().position(|(uuid, _)| uuid == cursor);
-            at.ok_or_else(Problem::bad_cursor)? + 1
+    let behind = Behind::read(asked.cursor.as_deref())?;
+    let first = behind.as_ref().map_or(0, |behind| behind.place);
+    let wanted = limit + usize::from(behind.is_some());
+    if asked.as_of.is_none()
+        && let Target::Conversation(row) = view.resolve(name).await?
+    {
+        let course = shapes.course(owned, &view, "course", row.root).await?;
+        if let Some(thread) = course.thread() {
+            if let Some(mut slice) = view.slice(thread, first, wanted).await? {
+                let first = without_it(&mut slice.messages, behind.as_ref(), |message| &message.uuid)?;
+                let written = slice.messages.iter().filter_map(|message| to_raw_value(message).ok());
+                return Ok(page(written.collect(), first, slice.total));
+            }
+            course.refute();
         }
+    }
+    let path = async {
+        let (_, all) = named(&view, name).await?;
+        Ok(Shape::Path(Written::of(&all)))
     };
+    let path = shapes.whole(owned, "path", (name, asked), path).await?;
+    let Shape::Path(written) = &*path else {
+        return Err(Problem::not_found(name));
+    };
+    let mut messages = written.messages(first, wanted);
+    let first = without_it(&mut messages, behind.as_ref(), |message| uuid_of(message))?;
+    Ok(page(messages, first, written.total()))
+}
+
+/// A message's own name, which it begins with.
+fn uuid_of(message: &RawValue) -> &str {
+    let rest = message.get().strip_prefix("{\"uuid\":\"").unwrap_or_default();
+    rest.split('"').next().unwrap_or_default()
+}
+
+fn page(mut messages: Vec<Box<RawValue>>, first: usize, total: usize) -> WholeMessages {
     let mut bytes = 0;
-    let page = all[first..].iter().take(limit).take_while(|(_, json)| {
+    let fitting = messages.iter().take_while(|message| {
         let is_first = bytes == 0;
-        bytes += json.get().len();
+        bytes += message.get().len();
         is_first || bytes <= PAGE_BYTES_MAX
     });
-    let messages: Vec<Box<RawValue>> = page.map(|(_, json)| json.clone()).collect();
+    messages.truncate(fitting.count());
     let end = first + messages.len();
-    let last = all[first..end].last().map(|(uuid, _)| uuid.clone());
-    Ok(WholeMessages {
-        next_cursor: last.filter(|_| end < total),
+    let last = messages.last().filter(|_| end < total);
+    WholeMessages {
+        next_cursor: last.map(|last| Behind::cursor(end - 1, uuid_of(last))),
         messages,
         total,
-    })
+    }
 }
 
 pub async fn session_messages<S: Store>(
@@ -111,8 +234,35 @@ pub async fn session_messages<S: Store>(
 ) -> Result<SessionMessages, Problem> {
     let limit = bounded(asked.limit, MESSAGES, MESSAGES_MAX);
     let view = owned.view_to_find(session)?;
-    let tree = async { Ok(view.session(session).await?) };
-    let tree = shapes.trees.get(owned, session, asked.as_of.as_deref(), tree).await?;
-    let after = asked.cursor.as_deref();
-    Ok(view.session_messages(&tree, after, limit, Amount::Everything).await?)
+    let behind = Behind::read(asked.cursor.as_deref())?;
+    let first = behind.as_ref().map_or(0, |behind| behind.place);
+    let wanted = limit + usize::from(behind.is_some());
+    let mut found = None;
+    if asked.as_of.is_none()
+        && let Some(root) = view.find_session_root(session).await?
+    {
+        // Apart from the one above: what is a thread as a path need not be one as a tree.
+        let course = shapes.course(owned, &view, "course of a tree", root).await?;
+        if let Some(thread) = course.thread() {
+            found = view.thread_messages(thread, first, wanted).await?;
+            if found.is_none() {
+                course.refute();
+            }
+        }
+    }
+    let mut page = match found {
+        Some(page) => page,
+        None => {
+            let tree = async { Ok(Shape::Tree(view.session(session).await?)) };
+            let tree = shapes.whole(owned, "tree", (session, asked), tree).await?;
+            let Shape::Tree(tree) = &*tree else {
+                return Err(Problem::not_found(session));
+            };
+            view.session_page(tree, first, wanted, Amount::Everything).await?
+        }
+    };
+    let first = without_it(&mut page.messages, behind.as_ref(), |message| &message.uuid)?;
+    let end = first + page.messages.len();
+    page.next = page.next.map(|uuid| Behind::cursor(end - 1, &uuid));
+    Ok(page)
 }

@@ -284,6 +284,10 @@ impl Store for Postgres {
         nodes::chain(&self.client().await?, owner, exchange, limit).await
     }
 
+    async fn chain_end(&self, owner: OwnerId, exchange: ExchangeNumber, count: usize) -> Result<Vec<NodeHash>> {
+        nodes::chain_end(&self.client().await?, owner, exchange, count).await
+    }
+
     async fn link_state(&self, owner: OwnerId) -> Result<LinkState> {
         derived::state(&self.client().await?, owner).await
     }

@@ -75,8 +75,25 @@ pub(super) async fn chain(
         return Err(StoreError::ChainTooLong { depth, limit });
     }
     let input: &[u8] = input.get(0);
-    let rows = query(client, sql::CHAIN, &[&owner.0, &input, &length]).await?;
-    if rows.len() as u64 != unsigned(length) {
+    up_from(client, owner, input, length).await
+}
+
+/// So many of the last of them.
+pub(super) async fn chain_end(
+    client: &impl GenericClient,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    count: usize,
+) -> Result<Vec<NodeHash>> {
+    let rows = query(client, sql::INPUT_NODE, &[&owner.0, &exchange.0]).await?;
+    let input = rows.first().ok_or(StoreError::NoExchange)?;
+    let count = i64::try_from(count).unwrap_or(i64::MAX).min(input.get(1));
+    up_from(client, owner, input.get(0), count).await
+}
+
+async fn up_from(client: &impl GenericClient, owner: OwnerId, node: &[u8], count: i64) -> Result<Vec<NodeHash>> {
+    let rows = query(client, sql::CHAIN, &[&owner.0, &node, &count]).await?;
+    if rows.len() as u64 != unsigned(count) {
         return Err(damaged("a chain has other nodes than its depth says"));
     }
     rows.iter().rev().map(|row| hash_of(row, 0).map(NodeHash)).collect()

@@ -1,6 +1,7 @@
 //! Bodies put together again.
 
 use std::collections::HashMap;
+use std::ops::ControlFlow;
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::recipe::{JoinError, PartSource, join};
@@ -13,7 +14,7 @@ use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::packs::PackReader;
 use crate::sqlite::problem;
-use crate::store::{Half, Result, StoreError};
+use crate::store::{BodyEnd, Half, Result, StoreError};
 
 /// The recorded bytes of one direction, checked.
 pub(super) fn body(
@@ -22,6 +23,50 @@ pub(super) fn body(
     exchange: ExchangeNumber,
     half: Half,
 ) -> Result<Option<Vec<u8>>> {
+    let found = find(connection, owner, exchange, half)?;
+    found.map(|found| checked(connection, owner, &found)).transpose()
+}
+
+/// At least so many of its last bytes.
+pub(super) fn body_end(
+    connection: &Connection,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    half: Half,
+    length: usize,
+) -> Result<Option<BodyEnd>> {
+    let Some((rope, sha256_of_all)) = find(connection, owner, exchange, half)? else {
+        return Ok(None);
+    };
+    let mut parts = Parts::new(connection, owner);
+    let mut ends: Vec<Vec<u8>> = Vec::new();
+    let (mut found, mut is_whole) = (0, true);
+    let taken = rope::load_from_end(&read_rope(&rope)?, &mut parts, |parts, pieces| {
+        if found >= length {
+            is_whole = false;
+            return Ok(ControlFlow::Break(()));
+        }
+        let bytes = join(pieces, parts).map_err(unjoined)?;
+        found += bytes.len();
+        ends.push(bytes);
+        Ok(ControlFlow::Continue(()))
+    });
+    taken.map_err(unread)?;
+    ends.reverse();
+    let bytes = ends.concat();
+    if is_whole && sha256(&bytes)[..] != sha256_of_all[..] {
+        return Err(not_recorded());
+    }
+    Ok(Some(BodyEnd { bytes, is_whole }))
+}
+
+/// The rope of a body, and the SHA-256 of what it stands for.
+fn find(
+    connection: &Connection,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    half: Half,
+) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
     let select = match half {
         // Of one that lost something, the hash of what is left.
         Half::Request => {
@@ -39,8 +84,7 @@ pub(super) fn body(
     let row = statement.query_row(params![key(owner, exchange.0), owner.0], |row| {
         Ok((row.get::<_, Vec<u8>>(0)?, row.get::<_, Vec<u8>>(1)?))
     });
-    let found = row.optional().map_err(problem)?;
-    found.map(|found| checked(connection, owner, &found)).transpose()
+    row.optional().map_err(problem)
 }
 
 /// A part by its name.
@@ -57,21 +101,35 @@ pub(super) fn part(connection: &Connection, fresh: &Fresh, owner: OwnerId, name:
 }
 
 /// What the provider got in the request's place.
-fn sent(connection: &Connection, owner: OwnerId, exchange: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+fn sent(connection: &Connection, owner: OwnerId, exchange: ExchangeNumber) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
     let select = "SELECT rope, sha256 FROM sent_body WHERE owner_id = ?1 AND exchange = ?2";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let row = statement.query_row([owner.0, exchange.0], |row| Ok((row.get(0)?, row.get(1)?)));
-    let found = row.optional().map_err(problem)?;
-    found.map(|found| checked(connection, owner, &found)).transpose()
+    row.optional().map_err(problem)
 }
 
 /// The bytes of a stored rope, if they are those that were recorded.
 fn checked(connection: &Connection, owner: OwnerId, (rope, expected): &(Vec<u8>, Vec<u8>)) -> Result<Vec<u8>> {
     let bytes = Parts::new(connection, owner).join(rope)?;
     if sha256(&bytes)[..] != expected[..] {
-        return Err(StoreError::Damaged("a body is not what was recorded".to_owned()));
+        return Err(not_recorded());
     }
     Ok(bytes)
+}
+
+fn not_recorded() -> StoreError {
+    StoreError::Damaged("a body is not what was recorded".to_owned())
+}
+
+fn unread(error: RopeError<StoreError>) -> StoreError {
+    match error {
+        RopeError::Damaged => StoreError::Damaged("a recipe cannot be read".to_owned()),
+        RopeError::Store(error) => error,
+    }
+}
+
+fn unjoined(error: JoinError) -> StoreError {
+    StoreError::Damaged(error.to_string())
 }
 
 /// Parts of one owner, loaded as they are asked for.
@@ -95,11 +153,8 @@ impl<'c> Parts<'c> {
     /// The bytes that a stored rope stands for.
     pub(super) fn join(&mut self, rope: &[u8]) -> Result<Vec<u8>> {
         let rope = read_rope(rope)?;
-        let pieces = rope::load(&rope, self).map_err(|error| match error {
-            RopeError::Damaged => StoreError::Damaged("a recipe cannot be read".to_owned()),
-            RopeError::Store(error) => error,
-        })?;
-        join(&pieces, self).map_err(|error: JoinError| StoreError::Damaged(error.to_string()))
+        let pieces = rope::load(&rope, self).map_err(unread)?;
+        join(&pieces, self).map_err(unjoined)
     }
 
     pub(super) fn load(&mut self, number: i64) -> Result<&[u8]> {

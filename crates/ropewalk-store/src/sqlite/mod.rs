@@ -55,8 +55,8 @@ use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, 
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::{Durability, Writer};
 use crate::store::{
-    Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
-    Selection, Stats, Store, StoreError, Versions,
+    Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
+    SearchQuery, Selection, Stats, Store, StoreError, Versions,
 };
 
 /// The file inside the data folder, and the lock that its writer holds.
@@ -401,6 +401,17 @@ impl Store for Sqlite {
             .await
     }
 
+    async fn body_end(
+        &self,
+        owner: OwnerId,
+        exchange: ExchangeNumber,
+        half: Half,
+        length: usize,
+    ) -> Result<Option<BodyEnd>> {
+        self.read(move |connection, _| bodies::body_end(connection, owner, exchange, half, length))
+            .await
+    }
+
     async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
         self.read(move |connection, fresh| bodies::part(connection, fresh, owner, &name))
             .await
@@ -408,6 +419,11 @@ impl Store for Sqlite {
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
         self.read(move |connection, _| nodes::chain(connection, owner, exchange, limit))
+            .await
+    }
+
+    async fn chain_end(&self, owner: OwnerId, exchange: ExchangeNumber, count: usize) -> Result<Vec<NodeHash>> {
+        self.read(move |connection, _| nodes::chain_end(connection, owner, exchange, count))
             .await
     }
 

@@ -51,6 +51,32 @@ pub(super) fn chain(
     exchange: ExchangeNumber,
     limit: usize,
 ) -> Result<Vec<NodeHash>> {
+    // The depth of the first is the length; counting as well ends a cycle of damaged parents.
+    walk(connection, owner, exchange, |depth, count| {
+        match depth > limit as u64 || count >= limit {
+            true => Err(StoreError::ChainTooLong { depth, limit }),
+            false => Ok(true),
+        }
+    })
+}
+
+/// So many of the last of them.
+pub(super) fn chain_end(
+    connection: &Connection,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    limit: usize,
+) -> Result<Vec<NodeHash>> {
+    walk(connection, owner, exchange, |_, count| Ok(count < limit))
+}
+
+/// Walks back from a request's last node. `go_on` is asked about every node: its depth, and how many were found behind it.
+fn walk(
+    connection: &Connection,
+    owner: OwnerId,
+    exchange: ExchangeNumber,
+    go_on: impl Fn(u64, usize) -> Result<bool>,
+) -> Result<Vec<NodeHash>> {
     let select = "SELECT input_node FROM exchange WHERE key = ?1 AND owner_id = ?2";
     let input = connection.query_row(select, [key(owner, exchange.0), owner.0], |row| row.get::<_, i64>(0));
     let mut node = input.optional().map_err(problem)?.ok_or(StoreError::NoExchange)?;
@@ -68,10 +94,8 @@ pub(super) fn chain(
         let missing = || StoreError::Damaged(format!("node {node} is not there"));
         let (hash, parent, depth) = found.optional().map_err(problem)?.ok_or_else(missing)?;
         let Some(parent) = parent else { break };
-        // The depth of the first is the length; counting as well ends a cycle of damaged parents.
-        let depth = depth.cast_unsigned();
-        if depth > limit as u64 || chain.len() >= limit {
-            return Err(StoreError::ChainTooLong { depth, limit });
+        if !go_on(depth.cast_unsigned(), chain.len())? {
+            break;
         }
         chain.push(NodeHash(hash));
         node = parent;

@@ -8,7 +8,7 @@ use ropewalk_core::part::Part;
 use ropewalk_engine::prepare;
 use ropewalk_store::Store;
 use ropewalk_store::facts::Body;
-use ropewalk_store::store::Outcome;
+use ropewalk_store::store::{Half, Outcome};
 
 use super::cases::{after_turns, assert_bytes, bytes_case, conversation, fresh_owner, record, record_one};
 use crate::conversation::Random;
@@ -24,6 +24,44 @@ pub async fn a_conversation_comes_back_byte_for_byte<S: Store + 'static>(store: 
             assert_eq!(recorded.outcome, Outcome::New);
             assert_bytes(&*store, owner, recorded.number, &case.raw).await;
         }
+    }
+}
+
+pub async fn the_end_of_a_body_is_read_as_it_stands_in_the_whole<S: Store + 'static>(store: Arc<S>) {
+    let (owner, other) = (fresh_owner(&*store).await, fresh_owner(&*store).await);
+    let cases = conversation(12, TURNS);
+    for (case, recorded) in cases.iter().zip(record(&*store, owner, &cases).await) {
+        let number = recorded.number;
+        let nodes = store
+            .chain(owner, number, usize::MAX)
+            .await
+            .expect("a chain can be asked for");
+        for count in [0, 1, 3, nodes.len(), nodes.len() + 1] {
+            let end = store.chain_end(owner, number, count).await.expect("its end as well");
+            assert_eq!(end, nodes[nodes.len().saturating_sub(count)..]);
+        }
+        let bodies = [
+            (Half::Request, Some(&case.raw.request_body)),
+            (Half::Response, case.raw.response_body.as_ref()),
+        ];
+        for (half, body) in bodies {
+            for length in [0, 1, 500, 20_000, usize::MAX] {
+                let end = store
+                    .body_end(owner, number, half, length)
+                    .await
+                    .expect("a body's end can be asked for");
+                let (Some(end), Some(body)) = (end, body) else {
+                    assert_eq!(body, None);
+                    continue;
+                };
+                assert!(end.bytes.len() >= length.min(body.len()));
+                assert!(body.ends_with(&end.bytes));
+                assert!(!end.is_whole || end.bytes[..] == body[..]);
+                assert!(end.is_whole || end.bytes.len() < body.len());
+            }
+        }
+        let elsewhere = store.body_end(other, number, Half::Request, 9).await;
+        assert_eq!(elsewhere.expect("others may ask"), None, "a body is its owner's");
     }
 }
 

@@ -34,7 +34,7 @@ struct Answer {
 }
 
 #[derive(Debug, Default)]
-struct Heard {
+pub(super) struct Heard {
     conversation: String,
     drafts: Vec<Draft>,
     answers: Vec<Answer>,
@@ -62,18 +62,14 @@ impl<S: Store> View<'_, S> {
         if links.is_empty() {
             return Ok(logged);
         }
-        let mut heard = Heard {
-            conversation: conversation.to_owned(),
-            ..Heard::default()
-        };
+        let mut heard = Heard::of(conversation);
         let mut taken: HashSet<String> = logged.iter().map(|draft| draft.record.uuid.clone()).collect();
         heard.know(&logged, links);
         let children = links.iter().filter(|link| link.decision.place == Place::Child);
         let children: HashSet<ExchangeNumber> = children.map(|link| link.exchange).collect();
         for link in links {
             let Some(row) = rows.get(&link.exchange) else { continue };
-            let at = heard.asked_at.entry((link.agent, row.input_node)).or_insert(row.at);
-            *at = row.at.min(*at);
+            heard.ask(link, row);
             if children.contains(&link.agent) && !heard.subagents.contains_key(&link.agent) {
                 let name = rows.get(&link.agent).and_then(|row| row.agent.clone());
                 heard.subagents.insert(link.agent, name);
@@ -100,7 +96,7 @@ impl<S: Store> View<'_, S> {
                 continue;
             }
             if let Some(read) = self.read_request(row).await? {
-                heard.request(link.agent, row, &read);
+                heard.request(link.agent, row, ended(&read));
             }
         }
         let starts = heard.starts(links);
@@ -117,6 +113,19 @@ impl<S: Store> View<'_, S> {
 }
 
 impl Heard {
+    pub(super) fn of(conversation: &str) -> Self {
+        Heard {
+            conversation: conversation.to_owned(),
+            ..Heard::default()
+        }
+    }
+
+    /// Notes when a request was sent.
+    pub(super) fn ask(&mut self, link: &Linked, row: &ExchangeRow) {
+        let at = self.asked_at.entry((link.agent, row.input_node)).or_insert(row.at);
+        *at = row.at.min(*at);
+    }
+
     /// Positions that records of a log stand at.
     fn know(&mut self, logged: &[Draft], links: &[Linked]) {
         let Some(main) = links.first().map(|link| link.conversation) else {
@@ -146,7 +155,14 @@ impl Heard {
         }
     }
 
-    fn answer(&mut self, uuid: String, link: &Linked, row: &ExchangeRow, parts: Vec<Part>, message: &Message) {
+    pub(super) fn answer(
+        &mut self,
+        uuid: String,
+        link: &Linked,
+        row: &ExchangeRow,
+        parts: Vec<Part>,
+        message: &Message,
+    ) {
         let mut nodes = Vec::new();
         let end = chain::extend(row.input_node, message, &mut nodes);
         let said = said_by_parts(&parts, &message.blocks);
@@ -188,16 +204,16 @@ impl Heard {
         });
     }
 
-    /// The messages of a request, from its first to its last.
-    fn request(&mut self, agent: ExchangeNumber, row: &ExchangeRow, read: &RequestBody) {
+    /// The messages of a request in order, each with the node that it ends at.
+    pub(super) fn request<'m>(
+        &mut self,
+        agent: ExchangeNumber,
+        row: &ExchangeRow,
+        messages: impl Iterator<Item = (&'m Message, NodeHash)>,
+    ) {
         let mut parent: Option<String> = None;
         let mut answer: Option<usize> = None;
-        let mut done = 0;
-        for (message, count) in read.messages() {
-            done += count;
-            let Some(node) = read.nodes().get(done.wrapping_sub(1)).filter(|_| count > 0).copied() else {
-                continue;
-            };
+        for (message, node) in messages {
             let spot = (agent, node);
             if message.role == Role::Assistant {
                 answer = self.ends.get(&spot).copied();
@@ -275,7 +291,7 @@ impl Heard {
         starts.collect()
     }
 
-    fn finish(
+    pub(super) fn finish(
         mut self,
         logged: Vec<Draft>,
         links: &[Linked],
@@ -336,6 +352,16 @@ impl Heard {
     }
 }
 
+/// The messages of a request that are in the chain, each with the node that it ends at.
+fn ended(read: &RequestBody) -> impl Iterator<Item = (&Message, NodeHash)> {
+    let mut done = 0;
+    read.messages().filter_map(move |(message, count)| {
+        done += count;
+        let node = read.nodes().get(done.wrapping_sub(1)).filter(|_| count > 0);
+        Some((&**message, *node?))
+    })
+}
+
 /// Where headers name only the parent, the prompt tells which of its calls it was; equal ones in the order of time.
 fn attach_by_prompt(drafts: &mut [Draft], mut spawns: Vec<([u8; 32], String)>) {
     let taken: HashSet<&str> = drafts.iter().filter_map(|draft| draft.spawned_by.as_deref()).collect();
@@ -366,6 +392,11 @@ fn root_of(uuid: &str, parents: &HashMap<String, Option<String>>) -> String {
         }
     }
     at.to_owned()
+}
+
+/// Whether a user's message is more than results of tools.
+pub(crate) fn says_beside_results(message: &Message) -> bool {
+    said_beside_results(message).is_some()
 }
 
 /// What a user said beside the results of tools, if anything.

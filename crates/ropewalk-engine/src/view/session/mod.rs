@@ -3,7 +3,7 @@
 //! A log's records say who hangs below whom; `logged` makes drafts of them, regroups the lines of one answer and follows aliases.
 //! Traffic that only the proxy saw has no records: `heard` makes them of the exchanges, where the id of the recorded answer stands
 //! for the uuid of its record, and a user's message is named after its node. `texts` has what they say, from the bodies; `shape` puts
-//! every draft in its place.
+//! every draft in its place; `window` does all that for a few turns of a long conversation.
 //!
 //! Invariants: a forest, whatever the records say, the same for any order of arrival; parents precede their children, siblings stand
 //! in the order of time; nothing is recursive. Usage is shown with an answer and with its tool operations, and counted with the
@@ -14,6 +14,7 @@ mod heard;
 mod logged;
 mod shape;
 mod texts;
+mod window;
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -33,6 +34,7 @@ use crate::view::{Result, Target, View, ViewError, usd, utc};
 use draft::Draft;
 
 pub use draft::Brief;
+pub(crate) use heard::says_beside_results;
 pub use texts::Amount;
 
 /// Most records of one session that are read.
@@ -41,9 +43,8 @@ pub const RECORDS_MAX: usize = 1_000_000;
 /// Exchanges of a session that are looked at to find its conversations.
 const SESSION_EXCHANGES_MAX: usize = 64;
 
-/// What a node and a row take in memory, with the texts that they hold.
+/// What a node takes in memory, with its names.
 const NODE_BYTES: usize = std::mem::size_of::<Node>() + 256;
-const ROW_BYTES: usize = std::mem::size_of::<ExchangeRow>() + 512;
 
 /// A message in the shape of seed 004.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -110,8 +111,10 @@ pub struct SessionTree {
     /// As the log's summary lines have it.
     pub title: Option<String>,
     nodes: Vec<Node>,
-    rows: HashMap<ExchangeNumber, ExchangeRow>,
 }
+
+/// Exchanges by their numbers.
+type Rows = HashMap<ExchangeNumber, ExchangeRow>;
 
 /// A draft in its place. Parents precede their children.
 #[derive(Debug, Clone)]
@@ -142,7 +145,7 @@ impl SessionTree {
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         let node = |node: &Node| NODE_BYTES + node.draft.said.content.len() * 2;
-        self.rows.len() * ROW_BYTES + self.nodes.iter().map(node).sum::<usize>()
+        self.nodes.iter().map(node).sum()
     }
 
     /// The parent's position, of the message at a position.
@@ -219,12 +222,18 @@ impl<S: Store> View<'_, S> {
             nodes: shape::shaped(drafts, &elsewhere),
             id: scope.id,
             title,
-            rows,
         };
         if let Some(exchange) = scope.exchange {
             tree.narrow(exchange);
         }
         Ok(tree)
+    }
+
+    /// The root of the conversation that is meant by the name of a session; `None` where less is meant, or more.
+    pub async fn find_session_root(&self, reference: &str) -> Result<Option<ExchangeNumber>> {
+        let scope = self.scope(reference).await?;
+        let is_whole = scope.session.is_none() && scope.exchange.is_none();
+        Ok(scope.conversations.first().copied().filter(|_| is_whole))
     }
 
     async fn scope(&self, reference: &str) -> Result<Scope> {
@@ -349,23 +358,38 @@ impl<S: Store> View<'_, S> {
                 found.ok_or_else(missing)? + 1
             }
         };
+        self.session_page(tree, first, limit, amount).await
+    }
+
+    /// A page of a tree's messages from some place on.
+    pub async fn session_page(
+        &self,
+        tree: &SessionTree,
+        first: usize,
+        limit: usize,
+        amount: Amount,
+    ) -> Result<SessionMessages> {
         let total = tree.nodes.len();
+        let first = first.min(total);
         let end = first.saturating_add(limit).min(total);
         let mut page = tree.nodes[first..end].to_vec();
-        self.fill(&mut page, &tree.rows, amount).await?;
-        let messages: Vec<SessionMessage> = page.into_iter().map(|node| tree.message(node)).collect();
+        let answers = page.iter().filter_map(|node| node.draft.answer_of).collect();
+        let rows = self.rows(answers).await?.into_iter().map(|row| (row.number, row));
+        let rows: Rows = rows.collect();
+        self.fill(&mut page, &rows, amount).await?;
+        let messages: Vec<SessionMessage> = page.into_iter().map(|node| tree.message(node, &rows)).collect();
         let next = messages.last().filter(|_| end < total).map(|last| last.uuid.clone());
         Ok(SessionMessages { messages, total, next })
     }
 }
 
 impl SessionTree {
-    fn message(&self, node: Node) -> SessionMessage {
+    fn message(&self, node: Node, rows: &Rows) -> SessionMessage {
         let parent = node.parent.map(|parent| self.nodes[parent].draft.record.uuid.clone());
         let draft = node.draft;
         let said = draft.said;
         let record = &draft.record;
-        let row = draft.answer_of.and_then(|number| self.rows.get(&number));
+        let row = draft.answer_of.and_then(|number| rows.get(&number));
         let at = record.at.map(|at| utc(Micros(at.as_microsecond())));
         let uuid = record.uuid.clone();
         SessionMessage {

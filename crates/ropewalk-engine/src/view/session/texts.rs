@@ -13,13 +13,15 @@ use ropewalk_core::model::{Block, Message, Role};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
-use ropewalk_wire::RequestBody;
 use serde_json::{Value, json};
 
 use super::Node;
 use super::draft::{Brief, Said, Source};
 use crate::view::message::{block_json, text_of};
 use crate::view::{Result, View};
+
+/// Blocks at the end of a request that are read before all of it is.
+const LAST_BLOCKS: [usize; 2] = [256, 4_096];
 
 /// How much of what was said is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -142,15 +144,31 @@ impl<S: Store> View<'_, S> {
         let mut rows = self.rows(brought.keys().copied().collect()).await?;
         rows.sort_by_key(|row| (std::cmp::Reverse(row.depth), row.number));
         for row in rows {
-            let is_missing = |hash: &NodeHash| wanted.contains_key(hash);
-            if !brought
-                .get(&row.number)
-                .is_some_and(|hashes| hashes.iter().any(is_missing))
-            {
+            let Some(hashes) = brought.get(&row.number) else {
                 continue;
+            };
+            let is_missing = |wanted: &HashMap<_, _>| hashes.iter().any(|hash| wanted.contains_key(hash));
+            // What a page has stands together, most often at the end of the last request that has it.
+            for blocks in LAST_BLOCKS {
+                if !is_missing(&wanted) {
+                    break;
+                }
+                let Some(ending) = self.decode_last(&row, blocks).await? else {
+                    break;
+                };
+                let said = ending.messages.iter();
+                let said = said.map(|placed| (&placed.message, &placed.nodes[..]));
+                take_from(said, &mut wanted, &ends, nodes, amount);
             }
-            if let Some(read) = self.read_request(&row).await? {
-                take_from(&read, &mut wanted, &ends, nodes, amount);
+            if is_missing(&wanted)
+                && let Some(read) = self.read_request(&row).await?
+            {
+                let mut done = 0;
+                let said = read.messages().map(|(message, count)| {
+                    done += count;
+                    (&**message, &read.nodes()[done - count..done])
+                });
+                take_from(said, &mut wanted, &ends, nodes, amount);
             }
         }
         Ok(())
@@ -169,18 +187,15 @@ fn call_json(parts: &[Part], id: Option<&str>, index: usize) -> String {
     found.map(|call| call.json.clone()).unwrap_or_default()
 }
 
-/// Fills in what a request has of what is wanted. `ends` are the nodes where other messages end.
-fn take_from(
-    read: &RequestBody,
+/// Fills in what messages of a request, each with its nodes, have of what is wanted. `ends` are the nodes where other messages end.
+fn take_from<'m>(
+    said_in_it: impl Iterator<Item = (&'m Message, &'m [NodeHash])>,
     wanted: &mut HashMap<NodeHash, Vec<usize>>,
     ends: &HashSet<NodeHash>,
     nodes: &mut [Node],
     amount: Amount,
 ) {
-    let mut done = 0;
-    for (message, count) in read.messages() {
-        let hashes = &read.nodes()[done..done + count];
-        done += count;
+    for (message, hashes) in said_in_it {
         if !hashes.iter().any(|hash| wanted.contains_key(hash)) {
             continue;
         }
