@@ -15,7 +15,7 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint ui openapi build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-proxy \
+.PHONY: help setup setup-lint ui openapi build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-pages bench-proxy \
 	bench-reuse bench-import \
 	fmt fmt-check lint deny docs dist clean
 
@@ -86,6 +86,9 @@ bench-redact: ## what looking for secrets costs
 
 bench-resolve: ## whether time tells what another owner has
 	$(CARGO) bench --locked -p ropewalk-engine --bench resolve
+
+bench-pages: ## what a page of a conversation of 100,000 messages costs through the API
+	$(CARGO) bench --locked -p ropewalk-server --bench pages
 
 # Ropewalk beside nginx, and beside other recorders where they can be installed.
 bench-proxy: ## what standing in between costs, beside nginx and other recorders

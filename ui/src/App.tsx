@@ -1,4 +1,4 @@
-import { useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { ApiError } from "./api";
 import { useKeys } from "./keys";
@@ -44,7 +44,7 @@ export function App() {
   ]);
   useEffect(close, [place.path]);
   // The newest page of the list tells whether this browser is let in, before anything else is asked.
-  const entry = useQuery(queries.agents);
+  const entry = useInfiniteQuery(queries.agents);
   const isOutside = entry.error instanceof ApiError && entry.error.status === 401;
   useLive(entry.isSuccess);
   return (
@@ -141,12 +141,12 @@ function Bar({ path, isInside, onPalette }: BarOf) {
 
 /** What runs and what today has cost, always in sight. */
 function Status() {
-  const agents = useQuery(queries.agents);
+  const agents = useInfiniteQuery(queries.agents);
   const today = useQuery(queries.stats(startOfToday(useNow())));
   const health = useQuery(queries.health);
   const connection = useConnection();
-  const live = agents.data?.agents.filter((agent) => agent.status === "streaming").length ?? 0;
-  const isBehind = health.data?.store === "down";
+  const live = agents.data?.filter((agent) => agent.status === "streaming").length ?? 0;
+  const isBehind = health.data?.server?.store === "down";
   return (
     <div className="status" role="status" aria-label="Status">
       {connection === "lost" && <span className="error">not live</span>}

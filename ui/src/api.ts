@@ -35,17 +35,13 @@ export type NearDuplicates = Schemas["NearDuplicates"];
 export type Templates = Schemas["Templates"];
 export type Timeline = Schemas["Timeline"];
 
-/** Of `/healthz`, which is no part of the API. */
-export interface Health {
-  status: "ok" | "degraded";
-  version: string;
-  store: "up" | "opening" | "down";
-  journal_bytes: number;
-  search_lag_texts: number;
-  search_lag_ms: number;
-  exchanges_not_kept: number;
-  exchanges_rejected: number;
-}
+export type HealthReport = Schemas["HealthReport"];
+export type Check = Schemas["Check"];
+export type Import = Schemas["Import"];
+export type LogFile = Schemas["LogFile"];
+
+/** A page of what is listed. */
+export type Page<T> = T & { next_cursor: string | null };
 
 /** What the server said instead of an answer. */
 export class ApiError extends Error {
@@ -139,7 +135,9 @@ export const paths = {
   references: "/api/v1/references",
   stats: "/api/v1/stats",
   events: "/api/v1/events",
-  health: "/healthz",
+  health: "/api/v1/health",
+  check: "/api/v1/health/check",
+  imports: "/api/v1/imports",
 };
 
 /** Pages that are read to the end, up to a bound that a person would not scroll to. */

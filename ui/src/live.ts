@@ -60,6 +60,9 @@ export function useLive(isAllowed: boolean): void {
         source.addEventListener(kind, (event: MessageEvent<string>) => refresh(JSON.parse(event.data) as Told));
       }
       source.addEventListener("health", () => void client.invalidateQueries({ queryKey: ["health"] }));
+      source.addEventListener("import.progress", () => {
+        for (const queryKey of [["health"], ["imports"]]) void client.invalidateQueries({ queryKey });
+      });
       source.addEventListener("exchange.delta", (event: MessageEvent<string>) => {
         const { id, response_bytes } = JSON.parse(event.data) as { id: string; response_bytes: number };
         client.setQueryData(delta(id).queryKey, response_bytes);

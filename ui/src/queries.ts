@@ -15,10 +15,12 @@ import {
   type Diff,
   type Exchange,
   type Explanation,
-  type Health,
+  type HealthReport,
   type Hit,
+  type LogFile,
   type NamedMessage,
   type NearDuplicates,
+  type Page,
   type Stats,
   type StoredAnswer,
   type Suggestion,
@@ -124,17 +126,28 @@ export const cacheStats = (since: string) =>
 export const cacheReport = (ref: string) =>
   queryOptions({ queryKey: ["exchange", ref, "cache"], queryFn: ({ signal }) => get<CacheReport>(paths.cache, { ref }, signal) });
 
-export const waste = queryOptions({ queryKey: ["insight", "waste"], queryFn: ({ signal }) => get<Waste>(paths.waste, { limit: 10 }, signal) });
+/** A list behind cursors, page by page as somebody wants more, as one. */
+const listed = <T, L>(queryKey: string[], path: string, limit: number, joined: (pages: T[]) => L) =>
+  infiniteQueryOptions({
+    queryKey,
+    queryFn: ({ pageParam, signal }) => get<Page<T>>(path, { limit, cursor: pageParam }, signal),
+    initialPageParam: null as string | null,
+    getNextPageParam: (page) => page.next_cursor,
+    select: ({ pages }) => joined(pages),
+  });
 
-export const nearDuplicates = queryOptions({
-  queryKey: ["insight", "suggestions"],
-  queryFn: ({ signal }) => get<NearDuplicates>(paths.suggestions, { limit: 10 }, signal),
-});
+export const waste = listed(["insight", "waste"], paths.waste, 10, (pages: Waste[]) => ({
+  results: pages.flatMap((page) => page.results),
+  files: pages.flatMap((page) => page.files),
+  largest: pages.flatMap((page) => page.largest),
+  agents: pages.flatMap((page) => page.agents),
+}));
 
-export const templates = queryOptions({
-  queryKey: ["insight", "templates"],
-  queryFn: ({ signal }) => get<Templates>(paths.templates, { limit: 10 }, signal),
-});
+export const nearDuplicates = listed(["insight", "suggestions"], paths.suggestions, 10, (pages: NearDuplicates[]) => pages.flatMap((page) => page.pairs));
+
+export const templates = listed(["insight", "templates"], paths.templates, 10, (pages: Templates[]) => pages.flatMap((page) => page.templates));
+
+export const logFiles = listed(["imports"], paths.imports, 50, (pages: { files: LogFile[] }[]) => pages.flatMap((page) => page.files));
 
 export const timeline = (asked: { ref?: string; project?: string; client?: string }) =>
   queryOptions({ queryKey: ["insight", "timeline", asked], queryFn: ({ signal }) => get<Timeline>(paths.timeline, asked, signal) });
@@ -162,10 +175,7 @@ export const bytes = (id: string, half: "request" | "response") =>
 /** Bytes of an answer that is coming in: told by events, never asked for. */
 export const delta = (id: string) => queryOptions<number>({ queryKey: ["delta", id], queryFn: skipToken });
 
-export const agents = queryOptions({
-  queryKey: ["agents"],
-  queryFn: ({ signal }) => get<{ agents: Agent[] }>(paths.agents, { limit: 50 }, signal),
-});
+export const agents = listed(["agents"], paths.agents, 50, (pages: { agents: Agent[] }[]) => pages.flatMap((page) => page.agents));
 
 export const search = (asked: { query: string; said_by: string | null }) =>
   infiniteQueryOptions({
@@ -190,7 +200,11 @@ export const stats = (since: string) =>
     queryFn: ({ signal }) => get<Stats>(paths.stats, { since, tz: zone }, signal),
   });
 
+/** While a check runs, nothing else tells how it goes. */
+const CHECK_MS = 1_000;
+
 export const health = queryOptions({
   queryKey: ["health"],
-  queryFn: ({ signal }) => get<Health>(paths.health, {}, signal),
+  queryFn: ({ signal }) => get<HealthReport>(paths.health, {}, signal),
+  refetchInterval: ({ state }) => (state.data?.check.state === "running" ? CHECK_MS : false),
 });

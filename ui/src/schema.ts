@@ -21,10 +21,15 @@ export interface paths {
                      */
                     ref?: string;
                     /**
-                     * @description Otherwise those of so many conversations, the one that went on last first.
+                     * @description How many of them; otherwise of how many conversations, the one that went on last first.
                      * @example 50
                      */
                     limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
                     /**
                      * @description Only what was known then.
                      * @example 2026-03-01T10:00:00Z
@@ -1257,6 +1262,217 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/health": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** How the server is, what the last check of the store found, and what imports brought */
+        get: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["HealthReport"];
+                    };
+                };
+                /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
+                304: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/health/check": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Begins a check of the store; `health` tells how it goes */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Check"];
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/imports": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Logs that were read, by whichever process */
+        get: {
+            parameters: {
+                query?: {
+                    /**
+                     * @description How many at most.
+                     * @example 50
+                     */
+                    limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ListedFiles"];
+                    };
+                };
+                /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
+                304: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/match": {
         parameters: {
             query?: never;
@@ -1497,6 +1713,11 @@ export interface paths {
                      * @example 50
                      */
                     limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
                 };
                 header?: never;
                 path?: never;
@@ -1991,6 +2212,11 @@ export interface paths {
                      * @example 50
                      */
                     limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
                     /** @description How much alike, from 0 to 1. */
                     score?: number;
                 };
@@ -2007,7 +2233,13 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["NearDuplicates"];
+                        "application/json": components["schemas"]["NearDuplicates"] & {
+                            /**
+                             * @description The cursor of the next page; `null` on the last.
+                             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+                             */
+                            next_cursor: string | null;
+                        };
                     };
                 };
                 /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
@@ -2068,6 +2300,11 @@ export interface paths {
                      */
                     limit?: number;
                     /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
+                    /**
                      * @description How often.
                      * @example 7
                      */
@@ -2086,7 +2323,13 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Templates"];
+                        "application/json": components["schemas"]["Templates"] & {
+                            /**
+                             * @description The cursor of the next page; `null` on the last.
+                             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+                             */
+                            next_cursor: string | null;
+                        };
                     };
                 };
                 /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
@@ -2231,10 +2474,15 @@ export interface paths {
             parameters: {
                 query?: {
                     /**
-                     * @description How many at most.
+                     * @description Lines of each list.
                      * @example 50
                      */
                     limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2249,7 +2497,13 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Waste"];
+                        "application/json": components["schemas"]["Waste"] & {
+                            /**
+                             * @description The cursor of the next page; `null` on the last.
+                             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+                             */
+                            next_cursor: string | null;
+                        };
                     };
                 };
                 /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
@@ -2872,6 +3126,42 @@ export interface components {
         };
         /** @enum {string} */
         ChangeKind: "added" | "changed" | "removed";
+        /** @description A check of one owner's data, as `ropewalk fsck` makes it without reading every byte. */
+        Check: {
+            /**
+             * @description When the answer had ended.
+             * @example 2026-03-01T10:00:04.120000Z
+             */
+            ended_at: string | null;
+            /**
+             * Format: int64
+             * @description Something is lost or wrong.
+             */
+            errors: number;
+            /** @description The worst first. */
+            findings: components["schemas"]["RuleFindings"][];
+            /**
+             * Format: int64
+             * @description Something is odd, and may stay so.
+             */
+            notes: number;
+            /** @description Why it failed. */
+            problem: string | null;
+            /**
+             * @description When it began.
+             * @example 2026-03-01T10:00:00.000000Z
+             */
+            started_at: string | null;
+            /** @description Whether it was made, is under way, or failed. */
+            state: components["schemas"]["CheckState"];
+            /**
+             * Format: int64
+             * @description Something may be wrong.
+             */
+            warnings: number;
+        };
+        /** @enum {string} */
+        CheckState: "never" | "running" | "done" | "failed";
         /**
          * @description What changed.
          * @enum {string}
@@ -3481,6 +3771,62 @@ export interface components {
              */
             snippet: string;
         };
+        /** @description Whether clients are served, which is always if this is read, and how far recording is behind. */
+        Health: {
+            /**
+             * Format: int64
+             * @description Since the start, because the journal was full or away.
+             */
+            exchanges_not_kept: number;
+            /**
+             * Format: int64
+             * @description Since the start, because the store would not have them.
+             */
+            exchanges_rejected: number;
+            /**
+             * Format: int64
+             * @description That wait in the journal.
+             */
+            journal_bytes: number;
+            /**
+             * Format: int64
+             * @description For how long they have waited.
+             */
+            search_lag_ms: number;
+            /**
+             * Format: int64
+             * @description Texts that search does not find yet.
+             */
+            search_lag_texts: number;
+            /**
+             * @description `ok` or `degraded`.
+             * @example complete
+             */
+            status: string;
+            /** @description `up`, `opening`, or `down` while the journal keeps what the store cannot take. */
+            store: string;
+            /** @description Of the program. */
+            version: string;
+        };
+        HealthReport: {
+            /** @description Of the owner's data. */
+            check: components["schemas"]["Check"];
+            /** @description Imports that this server writes or wrote for commands, the oldest first. */
+            imports: components["schemas"]["Import"][];
+            /**
+             * Format: int32
+             * @description By which conversations are told apart.
+             * @example 1
+             */
+            rules_version: number;
+            server: components["schemas"]["Health"] | null;
+            /**
+             * Format: int32
+             * @description The version of this shape.
+             * @example 1
+             */
+            v: number;
+        };
         Hits: {
             /** @description What was found, or how often. */
             hits: components["schemas"]["FoundText"][];
@@ -3489,6 +3835,51 @@ export interface components {
              * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
              */
             next_cursor: string | null;
+        };
+        /** @description What one command brought. */
+        Import: {
+            /**
+             * Format: int64
+             * @description Calls that were there with other bytes; the first stay.
+             */
+            conflicts: number;
+            /**
+             * Format: int64
+             * @description That it read as they were on the wire.
+             */
+            exchanges: number;
+            /**
+             * Format: int64
+             * @description Counted from the start of the server.
+             */
+            import: number;
+            /** @description Nothing more will come. */
+            is_done: boolean;
+            /**
+             * Format: int64
+             * @description Calls that were there, or were forgotten and stay so.
+             */
+            known: number;
+            /**
+             * Format: int64
+             * @description Of logs that it read.
+             */
+            lines: number;
+            /**
+             * Format: int64
+             * @description Calls that were not there, or are known better now.
+             */
+            new: number;
+            /**
+             * Format: int64
+             * @description Lines that could not be put together.
+             */
+            problems: number;
+            /**
+             * @description When it began.
+             * @example 2026-03-01T10:00:00.000000Z
+             */
+            started_at: string;
         };
         LinkOfExchange: {
             /**
@@ -3520,6 +3911,11 @@ export interface components {
         ListedAgents: {
             /** @description How many agents worked in it, or they themselves. */
             agents: components["schemas"]["AgentView"][];
+            /**
+             * @description The cursor of the next page; `null` on the last.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            next_cursor: string | null;
         };
         ListedChanges: {
             /** @description In the order of the exchanges. Changes that do not count, such as those of a date, are left out. */
@@ -3538,6 +3934,40 @@ export interface components {
              * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
              */
             next_cursor: string | null;
+        };
+        ListedFiles: {
+            /** @description In the order of their paths. */
+            files: components["schemas"]["LogFile"][];
+            /**
+             * @description The cursor of the next page; `null` on the last.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            next_cursor: string | null;
+        };
+        /** @description A log that was read, by whichever process. */
+        LogFile: {
+            /**
+             * Format: int64
+             * @description That it had when it was read last.
+             */
+            bytes: number;
+            /**
+             * Format: int64
+             * @description Whole lines of them that were read.
+             */
+            bytes_read: number;
+            /** @description When it was changed last, as far as was seen. */
+            modified_at: string;
+            /**
+             * @description A file.
+             * @example src/parser.rs
+             */
+            path: string;
+            /**
+             * Format: int64
+             * @description Lines that could not be read.
+             */
+            problems: number;
         };
         /** @description What is known of a list of messages. */
         Match: components["schemas"]["Answers"] & {
@@ -4062,6 +4492,20 @@ export interface components {
              */
             saved_usd: number;
         };
+        /** @description What one rule found. */
+        RuleFindings: {
+            /**
+             * Format: int64
+             * @description How often.
+             */
+            count: number;
+            /** @description Some of them. */
+            examples: string[];
+            /** @description Its name, as `ropewalk fsck` has it. */
+            rule: string;
+            /** @description `error`, `warning` or `note`. */
+            severity: string;
+        };
         /** @description How often it was seen, and when. */
         Seen: {
             /**
@@ -4492,6 +4936,11 @@ export interface components {
         /** @enum {string} */
         SuggestionKind: "near_duplicate" | "opening" | "copied_passage";
         Suggestions: {
+            /**
+             * @description The cursor of the next page; `null` on the last.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            next_cursor: string | null;
             /** @description What may be meant. */
             suggestions: components["schemas"]["ReferenceSuggestion"][];
         };

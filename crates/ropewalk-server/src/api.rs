@@ -33,6 +33,7 @@ use crate::access::{Access, Caller};
 use crate::bounds::to_json;
 use crate::mcp;
 use crate::problem::{Problem, Told};
+use crate::read::health::Checks;
 use crate::read::whole::Shapes;
 use crate::source::{Source, Whose};
 
@@ -66,6 +67,7 @@ struct Shared<S> {
     access: RwLock<Arc<Access>>,
     places: Semaphore,
     shapes: Shapes,
+    checks: Arc<Checks>,
     tags: Tags,
     /// For streams of events, which take no place of those who ask.
     followers: Arc<Semaphore>,
@@ -85,6 +87,7 @@ impl<S: Source> Api<S> {
             access: RwLock::new(Arc::new(access)),
             places: Semaphore::new(REQUESTS_MAX),
             shapes: Shapes::default(),
+            checks: Arc::default(),
             tags: Tags::default(),
             followers: Arc::new(Semaphore::new(events::FOLLOWERS_MAX)),
             closing: watch::Sender::new(false),

@@ -9,8 +9,10 @@ use ropewalk_engine::view::View;
 use ropewalk_store::derived::LinkState;
 use ropewalk_store::facts::OwnerId;
 use ropewalk_store::{Micros, Store};
+use serde::Serialize;
 use serde_json::Value;
 use tokio::sync::{Semaphore, SemaphorePermit};
+use utoipa::ToSchema;
 
 use crate::problem::Problem;
 
@@ -35,10 +37,63 @@ pub trait Source: Send + Sync + 'static {
         Arc::new(BundledPrices)
     }
 
+    /// How the server that records is; nothing where the store is only read.
+    fn health(&self) -> Option<Health> {
+        None
+    }
+
+    /// Imports under way, and the last that ended.
+    fn imports(&self, _owner: &str) -> Vec<Import> {
+        Vec::new()
+    }
+
     /// How the server is, and what is under way, as an owner may know it. Told to readers of events when it changed.
     fn standing(&self, _owner: &str) -> Vec<Standing> {
         Vec::new()
     }
+}
+
+/// Whether clients are served, which is always if this is read, and how far recording is behind.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Health {
+    /// `ok` or `degraded`.
+    pub status: &'static str,
+    /// Of the program.
+    pub version: &'static str,
+    /// `up`, `opening`, or `down` while the journal keeps what the store cannot take.
+    pub store: &'static str,
+    /// That wait in the journal.
+    pub journal_bytes: u64,
+    /// Texts that search does not find yet.
+    pub search_lag_texts: u64,
+    /// For how long they have waited.
+    pub search_lag_ms: u64,
+    /// Since the start, because the journal was full or away.
+    pub exchanges_not_kept: u64,
+    /// Since the start, because the store would not have them.
+    pub exchanges_rejected: u64,
+}
+
+/// What one command brought.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub struct Import {
+    /// Counted from the start of the server.
+    pub import: u64,
+    pub started_at: String,
+    /// That it read as they were on the wire.
+    pub exchanges: u64,
+    /// Of logs that it read.
+    pub lines: u64,
+    /// Calls that were not there, or are known better now.
+    pub new: u64,
+    /// Calls that were there, or were forgotten and stay so.
+    pub known: u64,
+    /// Calls that were there with other bytes; the first stay.
+    pub conflicts: u64,
+    /// Lines that could not be put together.
+    pub problems: u64,
+    /// Nothing more will come.
+    pub is_done: bool,
 }
 
 type Prices = dyn PriceTable + Send + Sync;
@@ -59,6 +114,18 @@ pub struct Whose<S> {
 impl<S: Source> Whose<S> {
     pub fn new(source: Arc<S>, name: Arc<str>) -> Self {
         Whose { source, name }
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
+    pub(crate) fn health(&self) -> Option<Health> {
+        self.source.health()
+    }
+
+    pub(crate) fn imports(&self) -> Vec<Import> {
+        self.source.imports(&self.name)
     }
 
     pub(crate) fn standing(&self) -> Vec<Standing> {

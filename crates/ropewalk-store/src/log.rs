@@ -144,6 +144,15 @@ pub struct ImportedFile {
     pub problems: u64,
 }
 
+/// Which files.
+#[derive(Debug, Clone)]
+pub enum Files {
+    /// Those of these paths that were read, in the order of the question.
+    Named(Vec<String>),
+    /// In the order of their paths, behind `after`.
+    All { after: Option<String>, limit: usize },
+}
+
 /// What to save, all or nothing.
 #[derive(Debug, Clone, Default)]
 pub struct LogChanges {

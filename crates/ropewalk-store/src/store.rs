@@ -12,7 +12,7 @@ use crate::facts::{
 };
 use crate::forget::{Compacted, Forgetting, Forgotten, Hole};
 use crate::hash_prefix::HashPrefix;
-use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 
 /// Most exchanges that one page or one look-up gives.
@@ -494,12 +494,8 @@ pub trait Store: Send + Sync {
 
     fn records(&self, owner: OwnerId, which: Records) -> impl Future<Output = Result<Vec<RecordRow>>> + Send;
 
-    /// How far each of these files was read; those that were never read are left out.
-    fn imported_files(
-        &self,
-        owner: OwnerId,
-        paths: Vec<String>,
-    ) -> impl Future<Output = Result<Vec<ImportedFile>>> + Send;
+    /// How far files were read.
+    fn imported_files(&self, owner: OwnerId, which: Files) -> impl Future<Output = Result<Vec<ImportedFile>>> + Send;
 
     /// Stores names that were minted, all or nothing, and says which of them another has.
     fn save_names(&self, owner: OwnerId, changes: NameChanges) -> impl Future<Output = Result<Taken>> + Send;

@@ -8,7 +8,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
@@ -126,8 +126,8 @@ impl<S: Store> Store for Watched<S> {
     async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
         watched!(self.records(owner, which))
     }
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        watched!(self.imported_files(owner, paths))
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        watched!(self.imported_files(owner, which))
     }
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
         watched!(self.save_names(owner, changes))

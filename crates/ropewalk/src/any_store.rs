@@ -7,7 +7,7 @@ use ropewalk_engine::link::{LinkError, Linker, Overlay, Settings};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
@@ -161,8 +161,8 @@ impl Store for AnyStore {
         delegate!(self, store => store.records(owner, which))
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        delegate!(self, store => store.imported_files(owner, paths))
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        delegate!(self, store => store.imported_files(owner, which))
     }
 
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {

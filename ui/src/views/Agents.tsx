@@ -1,7 +1,8 @@
-import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import { useInfiniteQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
 import type { Agent } from "../api";
 import { useKeys } from "../keys";
+import { More } from "../parts/More";
 import { Empty, Failure, Loading } from "../parts/State";
 import { agentTree, type AgentNode } from "../pure/agents";
 import { age, counted, dollars, exact, modelName, moment, percent, short } from "../pure/format";
@@ -14,14 +15,14 @@ import { useNow } from "../time";
 const DIM_AFTER_MS = 5 * 60_000;
 
 export function Agents() {
-  const listed = useQuery(queries.agents);
+  const listed = useInfiniteQuery(queries.agents);
   const newest = useInfiniteQuery(queries.conversations({ since: null, until: null }));
   // A conversation's first agent has no name of its own; what it works on says more.
   const titles = useMemo(() => {
     const conversations = newest.data?.pages.flatMap((page) => page.conversations) ?? [];
     return new Map(conversations.map((one) => [one.conversation_id, one.title ?? ""]));
   }, [newest.data]);
-  const { known, orphans } = agentTree(listed.data?.agents ?? []);
+  const { known, orphans } = agentTree(listed.data ?? []);
   const nodes = [...known, ...orphans];
   const [current, setCurrent] = useState(-1);
   const chosen = nodes[current];
@@ -68,6 +69,7 @@ export function Agents() {
           )}
         </table>
       )}
+      <More asked={listed} />
     </div>
   );
 }

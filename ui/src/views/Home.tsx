@@ -18,7 +18,7 @@ export default function Home() {
   // Whole days, so that the question stays the same until midnight.
   const since = new Date(Date.parse(startOfToday(now)) - (WEEKS * 7 - 1) * DAY_MS).toISOString();
   const stats = useQuery(queries.stats(since));
-  const agents = useQuery(queries.agents);
+  const agents = useInfiniteQuery(queries.agents);
   const newest = useInfiniteQuery(queries.conversations({ since: null, until: null }));
   const error = stats.error ?? newest.error;
   if (error) return <Failure error={error} retry={() => void Promise.all([stats.refetch(), newest.refetch()])} />;
@@ -27,7 +27,7 @@ export default function Home() {
   if (conversations.length === 0) {
     return <Empty command="ropewalk import ~/.claude/projects">Nothing is recorded yet. Point a client at this address, or import what it logged:</Empty>;
   }
-  const live = new Set((agents.data?.agents ?? []).filter(isLive).map((agent) => agent.conversation_id));
+  const live = new Set((agents.data ?? []).filter(isLive).map((agent) => agent.conversation_id));
   return (
     <div className="page home">
       <h1 className="off-screen">Home</h1>

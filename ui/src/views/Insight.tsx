@@ -1,8 +1,9 @@
-import { useQuery, type UseQueryResult } from "@tanstack/react-query";
+import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Fragment, useState, type ReactNode } from "react";
 import type { CacheStats, Stats, Waste } from "../api";
 import { CacheReportOf } from "../parts/CacheReport";
 import { Diff } from "../parts/Diff";
+import { More, type Paged } from "../parts/More";
 import { Failure, Loading } from "../parts/State";
 import { lastDays, perDay } from "../pure/days";
 import { counted, dollars, exact, moment, percent, short } from "../pure/format";
@@ -36,12 +37,12 @@ export default function Insight() {
       <Section title="Cache over time" asked={useQuery(queries.stats(since))} what="days">
         {(stats) => <Hits stats={stats} now={now} days={days} />}
       </Section>
-      <Section title="Sent again and again" asked={useQuery(queries.waste)} what="what is repeated">
+      <Section title="Sent again and again" asked={useInfiniteQuery(queries.waste)} what="what is repeated">
         {(waste) => <Repeats waste={waste} />}
       </Section>
       <TimelineOf of={place.query.get("of") ?? ""} />
-      <Section title="Nearly the same conversations" asked={useQuery(queries.nearDuplicates)} what="pairs">
-        {({ pairs }) =>
+      <Section title="Nearly the same conversations" asked={useInfiniteQuery(queries.nearDuplicates)} what="pairs">
+        {(pairs) =>
           pairs.length === 0 ? (
             <p className="quiet">None are alike.</p>
           ) : (
@@ -68,8 +69,8 @@ export default function Insight() {
           )
         }
       </Section>
-      <Section title="Prompts that recur" asked={useQuery(queries.templates)} what="templates">
-        {({ templates }) =>
+      <Section title="Prompts that recur" asked={useInfiniteQuery(queries.templates)} what="templates">
+        {(templates) =>
           templates.length === 0 ? (
             <p className="quiet">No prompt recurs.</p>
           ) : (
@@ -101,7 +102,7 @@ export default function Insight() {
 interface Asked<T> {
   title: string;
   what: string;
-  asked: UseQueryResult<T>;
+  asked: { data: T | undefined; error: Error | null; refetch: () => Promise<unknown> } & Partial<Paged>;
   children: (data: T) => ReactNode;
 }
 
@@ -110,6 +111,7 @@ function Section<T>({ title, what, asked, children }: Asked<T>) {
     <section>
       <h2>{title}</h2>
       {asked.error ? <Failure error={asked.error} retry={() => void asked.refetch()} /> : asked.data === undefined ? <Loading what={what} /> : children(asked.data)}
+      <More asked={asked} />
     </section>
   );
 }
@@ -209,13 +211,12 @@ function Hits({ stats, now, days: count }: { stats: Stats; now: number; days: nu
   );
 }
 
-function Repeats({ waste }: { waste: Waste }) {
+function Repeats({ waste }: { waste: Pick<Waste, "results" | "files" | "agents"> }) {
   const rows = [
     ...waste.results.map((one) => ["the same result", one] as const),
     ...waste.files.map((one) => ["the same file", one] as const),
   ]
-    .sort(([, a], [, b]) => b.cost_usd - a.cost_usd)
-    .slice(0, 12);
+    .sort(([, a], [, b]) => b.cost_usd - a.cost_usd);
   if (rows.length === 0) return <p className="quiet">Nothing was sent twice.</p>;
   return (
     <table>

@@ -11,7 +11,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
@@ -302,8 +302,8 @@ where
         self.base.records(owner, which).await
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        self.base.imported_files(owner, paths).await
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        self.base.imported_files(owner, which).await
     }
 
     async fn save_names(&self, _: OwnerId, _: NameChanges) -> Result<Taken> {

@@ -55,7 +55,7 @@ pub use reference::Target;
 pub use resolved::{QuotedMessage, ResolvedView};
 pub use session::{SessionMessage, SessionMessages, SessionTree};
 pub use sums::{Reused, Sums};
-pub use thread::Thread;
+pub use thread::{Course, Thread};
 
 #[derive(Debug, thiserror::Error)]
 pub enum ViewError {

@@ -19,9 +19,6 @@ use crate::view::message::{MessageView, kind_of, text_of};
 use crate::view::minted::{FEW_MESSAGES, has_name};
 use crate::view::{Result, View, ViewError};
 
-/// Messages that are suggested for a conversation, the newest first.
-const MESSAGES_SUGGESTED: usize = 20;
-
 /// Characters of a message that a suggestion shows.
 const PREVIEW_CHARS: usize = 120;
 
@@ -274,8 +271,9 @@ impl<S: Store> View<'_, S> {
         Ok(name.friendly_id)
     }
 
-    /// What may be meant: conversations whose friendly id begins so; of one that is whole, its messages, newest first.
-    pub async fn references(&self, typed: &str, limit: usize) -> Result<Vec<Suggestion>> {
+    /// What may be meant: conversations whose friendly id begins so; of one that is whole, its messages, newest first. Behind `after`:
+    /// the friendly id of a conversation, or the reference of a message.
+    pub async fn references(&self, typed: &str, after: Option<&str>, limit: usize) -> Result<Vec<Suggestion>> {
         let limit = limit.min(PAGE_MAX);
         let typed = typed.strip_prefix('@').unwrap_or(typed);
         let prefixes = ["conversation_", "conv_"];
@@ -285,15 +283,19 @@ impl<S: Store> View<'_, S> {
             .unwrap_or(typed);
         let separators = ["_message_", "_msg_"];
         if let Some((id, begun)) = separators.iter().find_map(|separator| typed.rsplit_once(separator)) {
-            return self.messages_beginning(id, begun, limit).await;
+            return self.messages_beginning(id, begun, after, limit).await;
         }
+        let is_message = |after: &str| after.starts_with('@');
         let which = Names::Beginning {
             prefix: typed.to_owned(),
-            after: None,
+            after: after.filter(|after| !is_message(after)).map(str::to_owned),
             limit,
         };
         let mut suggestions = Vec::new();
         let names = self.store.names(self.owner, which).await?;
+        if let (Some(after), [only]) = (after.filter(|after| is_message(after)), &names[..]) {
+            return self.messages_beginning(&only.friendly_id, "", Some(after), limit).await;
+        }
         for name in &names {
             suggestions.push(Suggestion {
                 kind: "conversation",
@@ -305,9 +307,9 @@ impl<S: Store> View<'_, S> {
                 text: self.title_of(name).await?,
             });
         }
-        if let [only] = names.as_slice() {
-            let room = limit.saturating_sub(suggestions.len()).min(MESSAGES_SUGGESTED);
-            suggestions.extend(self.messages_beginning(&only.friendly_id, "", room).await?);
+        if let ([only], None) = (names.as_slice(), after) {
+            let room = limit.saturating_sub(suggestions.len());
+            suggestions.extend(self.messages_beginning(&only.friendly_id, "", None, room).await?);
         }
         Ok(suggestions)
     }
@@ -320,11 +322,23 @@ impl<S: Store> View<'_, S> {
         Ok(conversation.and_then(|conversation| conversation.title))
     }
 
-    async fn messages_beginning(&self, id: &str, begun: &str, limit: usize) -> Result<Vec<Suggestion>> {
+    async fn messages_beginning(
+        &self,
+        id: &str,
+        begun: &str,
+        after: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<Suggestion>> {
         let Some((name, root)) = self.find_named(id).await? else {
             return Ok(Vec::new());
         };
-        let messages = self.messages(root).await?;
+        let mut messages = self.messages(root).await?;
+        if let Some(after) = after {
+            let last = messages
+                .iter()
+                .position(|message| message.reference.as_deref() == Some(after));
+            messages.truncate(last.unwrap_or_default());
+        }
         let meant = messages.into_iter().rev().filter(|message| {
             let hash = message.short_hash.as_deref().unwrap_or_default();
             let index = message.index.map(|index| index.to_string()).unwrap_or_default();

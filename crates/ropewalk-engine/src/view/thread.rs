@@ -72,6 +72,25 @@ pub(super) struct Window {
 /// How the last answer stands.
 type Tip = (Status, Option<Micros>, Option<[u8; 32]>);
 
+/// How a conversation goes on.
+#[derive(Debug)]
+pub enum Course {
+    /// It has too few exchanges to tell, and may have more.
+    Short,
+    Straight(Thread),
+    /// It does not simply go on, and will not begin to.
+    Tangled,
+}
+
+impl Course {
+    pub fn thread(&self) -> Option<&Thread> {
+        match self {
+            Course::Straight(thread) => Some(thread),
+            Course::Short | Course::Tangled => None,
+        }
+    }
+}
+
 #[derive(Debug, Clone)]
 pub struct Thread {
     row: ConversationRow,
@@ -158,24 +177,22 @@ impl Thread {
 }
 
 impl<S: Store> View<'_, S> {
-    /// The thread of a conversation with at least so many exchanges, from what was known of it before; `None` where there is none.
-    pub async fn thread(
-        &self,
-        root: ExchangeNumber,
-        known: Option<&Thread>,
-        exchanges_min: u64,
-    ) -> Result<Option<Thread>> {
+    /// The course of a conversation with at least so many exchanges, from what was known of it before.
+    pub async fn course(&self, root: ExchangeNumber, known: Option<&Thread>, exchanges_min: u64) -> Result<Course> {
         let Some(row) = self.find_conversation_row(root).await? else {
-            return Ok(None);
+            return Ok(Course::Short);
         };
         let record = ConversationRecord::read(&row)?;
-        if record.exchanges < exchanges_min || record.agents > 1 {
-            return Ok(None);
+        if record.exchanges < exchanges_min {
+            return Ok(Course::Short);
+        }
+        if record.agents > 1 {
+            return Ok(Course::Tangled);
         }
         if let Some(known) = known.filter(|known| known.row.id == row.id && known.exchanges <= record.exchanges)
             && let Some(grown) = self.grown(known.clone(), &row, &record).await?
         {
-            return Ok(Some(grown));
+            return Ok(Course::Straight(grown));
         }
         let new = Thread {
             row: row.clone(),
@@ -185,7 +202,8 @@ impl<S: Store> View<'_, S> {
             turns: Vec::new(),
             marks: Vec::new(),
         };
-        self.grown(new, &row, &record).await
+        let grown = self.grown(new, &row, &record).await?;
+        Ok(grown.map_or(Course::Tangled, Course::Straight))
     }
 
     /// With what was recorded since; `None` where that is not all that changed.

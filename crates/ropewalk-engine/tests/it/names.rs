@@ -386,7 +386,7 @@ async fn another_owners_reference_and_a_guessed_one_are_the_same_nothing() {
         let error = bob.resolve(&foreign).await.unwrap_err().to_string();
         assert_eq!(error, format!("nothing is named `{foreign}`"));
     }
-    assert!(bob.references("react", 10).await.unwrap().is_empty());
+    assert!(bob.references("react", None, 10).await.unwrap().is_empty());
     assert!(
         bob.store
             .names(bob.owner, Names::Ids(vec![id.clone()]))
@@ -470,12 +470,12 @@ async fn what_is_half_typed_is_completed() {
     )
     .await;
     let view = view(&store, "ann").await;
-    let all = view.references("", 10).await.unwrap();
+    let all = view.references("", None, 10).await.unwrap();
     assert_eq!(
         all.iter().map(|one| one.kind).collect::<Vec<_>>(),
         ["conversation", "conversation"]
     );
-    let one = view.references("@conversation_zeb", 10).await.unwrap();
+    let one = view.references("@conversation_zeb", None, 10).await.unwrap();
     assert_eq!(one[0].text.as_deref(), Some("Zebra stripes"));
     let texts: Vec<_> = one[1..].iter().map(|one| (one.role, one.text.as_deref())).collect();
     assert_eq!(
@@ -486,17 +486,17 @@ async fn what_is_half_typed_is_completed() {
         ]
     );
     let id = &one[0].friendly_id;
-    let by_index = view.references(&format!("conv_{id}_msg_2"), 10).await.unwrap();
+    let by_index = view.references(&format!("conv_{id}_msg_2"), None, 10).await.unwrap();
     assert!(by_index.iter().any(|one| one.index == Some(2)));
     let hash = one[1].short_hash.clone().unwrap();
     let typed = format!("@conversation_{id}_message_{}", &hash[..5]);
-    let found = view.references(&typed, 10).await.unwrap();
+    let found = view.references(&typed, None, 10).await.unwrap();
     assert_eq!(
         found[0].reference.as_deref(),
         Some(&*format!("@conversation_{id}_message_{hash}"))
     );
-    assert!(view.references("nothing_like", 10).await.unwrap().is_empty());
-    assert!(view.references("@conv_nobody_msg_", 10).await.unwrap().is_empty());
+    assert!(view.references("nothing_like", None, 10).await.unwrap().is_empty());
+    assert!(view.references("@conv_nobody_msg_", None, 10).await.unwrap().is_empty());
 }
 
 async fn inject(view: &View<'_, impl Store>, messages: &Value) -> (Value, Injected) {

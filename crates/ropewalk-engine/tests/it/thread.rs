@@ -2,7 +2,7 @@
 
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::view::session::Amount;
-use ropewalk_engine::view::{Thread, View};
+use ropewalk_engine::view::{Course, Thread, View};
 use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::{Micros, Sqlite, Store, sqlite};
@@ -45,6 +45,14 @@ async fn record(store: &impl Store, raw: &[RawExchange]) {
 
 async fn view<S: Store>(store: &S) -> View<'_, S> {
     View::new(store, store.owner("o").await.unwrap(), "o")
+}
+
+/// The thread of the only conversation, from what was known of it; it is one.
+async fn thread(view: &View<'_, impl Store>, known: Option<&Thread>) -> Thread {
+    match view.course(root(view).await, known, 1).await.unwrap() {
+        Course::Straight(thread) => thread,
+        other => panic!("{other:?}"),
+    }
 }
 
 async fn root(view: &View<'_, impl Store>) -> ExchangeNumber {
@@ -98,7 +106,7 @@ async fn is_the_whole(view: &View<'_, impl Store>, thread: &Thread) {
 async fn pages_of_a_thread_are_those_of_the_whole_while_it_grows() {
     let store = store();
     let mut conversation = Conversation::new(3, 900).plain_every(5);
-    let (mut thread, mut recorded) = (None, 0);
+    let (mut known, mut recorded) = (None, 0);
     // A context message stands at the beginning of every third request; these end with others once there are windows.
     for count in [1, 62, 1, 1, 70, 2] {
         record(&store, &generated(&mut conversation, recorded, count)).await;
@@ -163,12 +171,11 @@ async fn what_a_page_costs_does_not_grow_with_the_conversation() {
         record(&store, &generated(&mut conversation, recorded, count)).await;
         recorded += count;
         let view = view(&store).await;
-        let root = root(&view).await;
-        let thread = view.thread(root, None, 1).await.unwrap().unwrap();
+        let known = thread(&view, None).await;
         record(&store, &generated(&mut conversation, recorded, 1)).await;
         recorded += 1;
         (store.take_calls(), store.take_rows());
-        let thread = view.thread(root, Some(&thread), 1).await.unwrap().unwrap();
+        let thread = thread(&view, Some(&known)).await;
         let total = view.slice(&thread, 0, 100).await.unwrap().unwrap().total;
         view.slice(&thread, total - 100, 100).await.unwrap().unwrap();
         view.thread_messages(&thread, total / 2, 100).await.unwrap().unwrap();
@@ -193,12 +200,13 @@ async fn has_thread(exchanges: &[Said]) -> bool {
     let raw: Vec<RawExchange> = exchanges.iter().map(Said::raw).collect();
     record(&store, &raw).await;
     let view = view(&store).await;
-    match view.thread(root(&view).await, None, 1).await.unwrap() {
-        Some(thread) => {
+    match view.course(root(&view).await, None, 1).await.unwrap() {
+        Course::Straight(thread) => {
             is_the_whole(&view, &thread).await;
             true
         }
-        None => false,
+        Course::Tangled => false,
+        Course::Short => panic!("there are enough"),
     }
 }
 

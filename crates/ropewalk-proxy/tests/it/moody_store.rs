@@ -9,7 +9,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::sqlite::Options;
 use ropewalk_store::store::{
@@ -118,8 +118,8 @@ impl Store for Moody {
     async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
         self.inner.records(owner, which).await
     }
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        self.inner.imported_files(owner, paths).await
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        self.inner.imported_files(owner, which).await
     }
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {
         self.inner.save_names(owner, changes).await

@@ -40,7 +40,7 @@ async fn a_store_that_cannot_be_asked_leaves_the_text_as_it_is_and_pins_nothing(
     recorder.record(&[said.raw]).await.unwrap();
     recorder.link().await.unwrap();
     let view = View::new(&*store, recorder.owner(), "me");
-    let known = view.references("green", 10).await.unwrap();
+    let known = view.references("green", None, 10).await.unwrap();
     let reference = known[1].reference.clone().unwrap();
     let (opened, opening) = watch::channel(None);
     let references = Arc::new(References::new(

@@ -32,7 +32,8 @@ use crate::read::cache::CachePeriod;
 use crate::read::changes::{ListChanges, ListedChanges};
 use crate::read::conversations::{ListConversations, Listed, NewTitle, Titled};
 use crate::read::exchanges::{ListExchanges, ListedExchanges};
-use crate::read::insight::{Limit, Suggest, Templates as ListTemplates, Two, WantedText};
+use crate::read::health::{Check, HealthReport, ListFiles, ListedFiles};
+use crate::read::insight::{ListWaste, Ranked, Suggest, Templates as ListTemplates, Two, WantedText};
 use crate::read::matched::{Bounded, MatchOptions};
 use crate::read::resolve::{ShownReference, Suggestions as Completions};
 use crate::read::search::{Hits, Search};
@@ -84,11 +85,14 @@ impl Document {
         self.get::<CachePeriod, CacheStats>("/api/v1/cache/stats", "The causes of a period by what they cost");
         self.get::<Two, Diff>("/api/v1/diff", "Two branches or exchanges from where they part");
         self.post::<Nothing, WantedText, Spread>("/api/v1/spread", "Everybody who saw a text; in the body, because it may be a secret");
-        self.get::<Suggest, Suggestions>("/api/v1/suggestions", "Conversations that are nearly the same");
-        self.get::<ListTemplates, Templates>("/api/v1/templates", "Prompts that recur");
-        self.get::<Limit, Waste>("/api/v1/waste", "What is sent again and again");
+        self.get::<Suggest, Ranked<Suggestions>>("/api/v1/suggestions", "Conversations that are nearly the same");
+        self.get::<ListTemplates, Ranked<Templates>>("/api/v1/templates", "Prompts that recur");
+        self.get::<ListWaste, Ranked<Waste>>("/api/v1/waste", "What is sent again and again");
         self.get::<Named, Merges>("/api/v1/merges", "Answers that were quoted from one branch into another");
         self.get::<AskStats, Stats>("/api/v1/stats", "Tokens, cost and reuse by model and by day, and how much room all of it takes");
+        self.get::<Nothing, HealthReport>("/api/v1/health", "How the server is, what the last check of the store found, and what imports brought");
+        self.post::<Nothing, Value, Check>("/api/v1/health/check", "Begins a check of the store; `health` tells how it goes");
+        self.get::<ListFiles, ListedFiles>("/api/v1/imports", "Logs that were read, by whichever process");
         self.file::<Followed>("/api/v1/events", "text/event-stream", "What happens, as it happens");
         self.file::<Nothing>("/api/v1/openapi.json", "application/json", "This document");
         self.post::<Nothing, Value, Value>("/mcp", "MCP over HTTP");
@@ -177,6 +181,9 @@ impl Document {
         // A generic type does not name what it is made of.
         self.content::<Match>();
         self.content::<Answers>();
+        self.content::<Suggestions>();
+        self.content::<Templates>();
+        self.content::<Waste>();
         for (name, schema) in &mut self.schemas {
             fields::explain_schema(name, schema);
         }

@@ -18,12 +18,12 @@ use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
 use crate::read::{
-    agents, blame, cache, changes, conversations, exchanges, insight, resolve, search, stats, time, tree, whole,
+    agents, blame, cache, changes, conversations, exchanges, health, insight, resolve, search, stats, time, tree, whole,
 };
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 29] = [
+pub const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -50,6 +50,9 @@ pub const ROUTES: [(Method, &str); 29] = [
     (Method::GET, "/api/v1/waste"),
     (Method::GET, "/api/v1/merges"),
     (Method::GET, "/api/v1/stats"),
+    (Method::GET, "/api/v1/health"),
+    (Method::POST, "/api/v1/health/check"),
+    (Method::GET, "/api/v1/imports"),
     (Method::GET, "/api/v1/events"),
     (Method::GET, "/api/v1/openapi.json"),
     (Method::POST, "/mcp"),
@@ -83,6 +86,9 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/waste" => get(waste::<S>),
         "/api/v1/merges" => get(merges::<S>),
         "/api/v1/stats" => get(sum_up::<S>),
+        "/api/v1/health" => get(health_report::<S>),
+        "/api/v1/health/check" => post(begin_check::<S>),
+        "/api/v1/imports" => get(list_imported_files::<S>),
         "/api/v1/events" => get(follow::<S>),
         "/api/v1/openapi.json" => get(|| async { Json(openapi::document().to_owned()) }),
         _ => get(|| async { Problem::no_route() }),
@@ -150,6 +156,8 @@ pub(super) struct Typed {
     #[serde(default)]
     q: String,
     limit: Option<usize>,
+    /// `next_cursor` of the page before.
+    cursor: Option<String>,
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
@@ -270,7 +278,7 @@ async fn resolve_reference<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named
 }
 
 async fn references<S: Source>(whose: Whose<S>, Asked(asked): Asked<Typed>) -> Answer {
-    Json::of(&resolve::suggestions(&whose.now().await?, &asked.q, asked.limit).await?)
+    Json::of(&resolve::suggestions(&whose.now().await?, &asked.q, asked.limit, asked.cursor.as_deref()).await?)
 }
 
 async fn match_body<S: Source>(whose: Whose<S>, Asked(asked): Asked<MatchOptions>, Whole(body): Whole) -> Answer {
@@ -318,7 +326,7 @@ async fn templates<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Temp
     Json::of(&insight::templates(&whose.now().await?, &asked).await?)
 }
 
-async fn waste<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Limit>) -> Answer {
+async fn waste<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::ListWaste>) -> Answer {
     Json::of(&insight::waste(&whose.now().await?, &asked).await?)
 }
 
@@ -330,6 +338,19 @@ async fn merges<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answe
 async fn sum_up<S: Source>(whose: Whose<S>, Asked(asked): Asked<stats::AskStats>) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
     Json::of(&stats::stats(&owned, &asked).await?)
+}
+
+async fn health_report<S: Source>(State(shared): State<Arc<Shared<S>>>, whose: Whose<S>) -> Answer {
+    Json::of(&health::report(&whose, &shared.checks))
+}
+
+/// By POST: it takes time, and what it answers with is no page.
+async fn begin_check<S: Source>(State(shared): State<Arc<Shared<S>>>, whose: Whose<S>, _: Whole) -> Answer {
+    Json::of(&health::begin_check(whose, &shared.checks))
+}
+
+async fn list_imported_files<S: Source>(whose: Whose<S>, Asked(asked): Asked<health::ListFiles>) -> Answer {
+    Json::of(&health::imported_files(&whose.now().await?, &asked).await?)
 }
 
 async fn follow<S: Source>(

@@ -154,12 +154,12 @@ pub async fn retitle<S: Store>(owned: &Owned<S>, name: &str, body: &[u8]) -> Res
     })
 }
 
-fn write_cursor(row: &ConversationRow) -> String {
+pub(super) fn write_cursor(row: &ConversationRow) -> String {
     format!("{}.{}", row.last_at.0, hex::encode(row.id))
 }
 
 /// By the conversation's id: numbers of the store tell how much others have.
-async fn read_cursor<S: Store>(view: &View<'_, S>, cursor: &str) -> Result<Cursor, Problem> {
+pub(super) async fn read_cursor<S: Store>(view: &View<'_, S>, cursor: &str) -> Result<Cursor, Problem> {
     let mut id = [0; 16];
     let read = cursor.split_once('.').and_then(|(at, digits)| {
         hex::decode_to_slice(digits, &mut id).ok()?;

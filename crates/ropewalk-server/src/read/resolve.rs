@@ -62,6 +62,7 @@ impl ShownReference {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Suggestions {
     pub suggestions: Vec<Suggestion>,
+    pub next_cursor: Option<String>,
 }
 
 pub async fn resolve_references<S: Store>(owned: &Owned<S>, asked: &ResolveReferences) -> Result<Resolved, Problem> {
@@ -96,15 +97,22 @@ pub async fn suggestions<S: Store>(
     owned: &Owned<S>,
     typed: &str,
     limit: Option<usize>,
+    cursor: Option<&str>,
 ) -> Result<Suggestions, Problem> {
     let Some(view) = owned.view() else {
         return Ok(Suggestions::default());
     };
-    let mut suggestions = view
-        .references(typed, bounded(limit, SUGGESTIONS, SUGGESTIONS_MAX))
-        .await?;
+    let limit = bounded(limit, SUGGESTIONS, SUGGESTIONS_MAX);
+    let mut suggestions = view.references(typed, cursor, limit + 1).await?;
+    let is_more = suggestions.len() > limit;
+    suggestions.truncate(limit);
+    let last = suggestions.last().filter(|_| is_more);
+    let next_cursor = last.map(|last| last.reference.as_ref().unwrap_or(&last.friendly_id).clone());
     for suggestion in &mut suggestions {
         suggestion.text = bounds::title(suggestion.text.take());
     }
-    Ok(Suggestions { suggestions })
+    Ok(Suggestions {
+        suggestions,
+        next_cursor,
+    })
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use ropewalk_engine::view::session::Amount;
-use ropewalk_engine::view::{MessageView, SessionMessages, SessionTree, Target, Thread, View};
+use ropewalk_engine::view::{Course, MessageView, SessionMessages, SessionTree, Target, Thread, View};
 use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use serde::{Deserialize, Serialize};
@@ -54,32 +54,35 @@ pub struct WholeMessages {
 enum Shape {
     Path(Written),
     Tree(SessionTree),
-    /// `None` where it does not simply go on.
-    Course(Option<Thread>, AtomicBool),
+    /// And in which of both ways it cannot be read, although it looks straight.
+    Course(Course, [AtomicBool; 2]),
 }
+
+/// What the messages of a course are read as: places among those above.
+const AS_PATH: usize = 0;
+const AS_TREE: usize = 1;
 
 impl Weighed for Shape {
     fn bytes(&self) -> usize {
         match self {
             Shape::Path(written) => written.bytes(),
             Shape::Tree(tree) => tree.bytes(),
-            Shape::Course(thread, _) => thread.as_ref().map_or(0, Thread::bytes),
+            Shape::Course(course, _) => course.thread().map_or(0, Thread::bytes),
         }
     }
 }
 
 impl Shape {
-    fn thread(&self) -> Option<&Thread> {
+    fn thread(&self, read_as: usize) -> Option<&Thread> {
         match self {
-            Shape::Course(thread, is_wrong) => thread.as_ref().filter(|_| !is_wrong.load(Ordering::Relaxed)),
-            Shape::Path(_) | Shape::Tree(_) => None,
+            Shape::Course(course, refuted) if !refuted[read_as].load(Ordering::Relaxed) => course.thread(),
+            _ => None,
         }
     }
 
-    /// What it said was no thread.
-    fn refute(&self) {
-        if let Shape::Course(_, is_wrong) = self {
-            is_wrong.store(true, Ordering::Relaxed);
+    fn refute(&self, read_as: usize) {
+        if let Shape::Course(_, refuted) = self {
+            refuted[read_as].store(true, Ordering::Relaxed);
         }
     }
 }
@@ -96,22 +99,26 @@ impl Shapes {
         &self,
         owned: &Owned<S>,
         view: &View<'_, S>,
-        kind: &'static str,
         root: ExchangeNumber,
     ) -> Result<Arc<Shape>, Problem> {
         let key = Key {
-            kind,
+            kind: "course",
             name: root.0.to_string(),
             as_of: None,
         };
         let find = async |before: Option<Arc<Shape>>| {
-            let known = before.as_deref().and_then(Shape::thread);
-            // What did not simply go on does not begin to.
-            let thread = match (&before, known) {
-                (Some(_), None) => None,
-                (_, known) => view.thread(root, known, THREAD_EXCHANGES_MIN).await?,
+            let (known, refuted) = match before.as_deref() {
+                Some(Shape::Course(Course::Tangled, _)) => {
+                    return Ok(Shape::Course(Course::Tangled, Default::default()));
+                }
+                Some(Shape::Course(known, refuted)) => {
+                    let refuted = refuted.each_ref().map(|flag| flag.load(Ordering::Relaxed));
+                    (known.thread(), refuted)
+                }
+                _ => (None, [false; 2]),
             };
-            Ok(Shape::Course(thread, AtomicBool::new(false)))
+            let course = view.course(root, known, THREAD_EXCHANGES_MIN).await?;
+            Ok(Shape::Course(course, refuted.map(AtomicBool::new)))
         };
         self.kept.get(owned, key, find).await
     }
@@ -180,14 +187,14 @@ pub async fn messages<S: Store>(
     if asked.as_of.is_none()
         && let Target::Conversation(row) = view.resolve(name).await?
     {
-        let course = shapes.course(owned, &view, "course", row.root).await?;
-        if let Some(thread) = course.thread() {
+        let course = shapes.course(owned, &view, row.root).await?;
+        if let Some(thread) = course.thread(AS_PATH) {
             if let Some(mut slice) = view.slice(thread, first, wanted).await? {
                 let first = without_it(&mut slice.messages, behind.as_ref(), |message| &message.uuid)?;
                 let written = slice.messages.iter().filter_map(|message| to_raw_value(message).ok());
                 return Ok(page(written.collect(), first, slice.total));
             }
-            course.refute();
+            course.refute(AS_PATH);
         }
     }
     let path = async {
@@ -241,12 +248,11 @@ pub async fn session_messages<S: Store>(
     if asked.as_of.is_none()
         && let Some(root) = view.find_session_root(session).await?
     {
-        // Apart from the one above: what is a thread as a path need not be one as a tree.
-        let course = shapes.course(owned, &view, "course of a tree", root).await?;
-        if let Some(thread) = course.thread() {
+        let course = shapes.course(owned, &view, root).await?;
+        if let Some(thread) = course.thread(AS_TREE) {
             found = view.thread_messages(thread, first, wanted).await?;
             if found.is_none() {
-                course.refute();
+                course.refute(AS_TREE);
             }
         }
     }

@@ -12,7 +12,7 @@ use super::tombstones::Sweeps;
 use super::{Postgres, hash_of, query, signed, sql, unsigned};
 use crate::facts::OwnerId;
 use crate::forget::Grave;
-use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::packed::{read_record, write_record};
 use crate::store::{PAGE_MAX, Result};
 
@@ -141,9 +141,18 @@ fn record(row: &Row) -> Result<RecordRow> {
     read_record(unescape(row.get(0)), unescape(row.get(1)), row.get(2))
 }
 
-pub(super) async fn imported_files(client: &Client, owner: OwnerId, paths: &[String]) -> Result<Vec<ImportedFile>> {
-    let paths: Vec<_> = paths.iter().map(|path| escape(path)).collect();
-    let rows = query(client, sql::IMPORTED_FILES, &[&owner.0, &paths]).await?;
+pub(super) async fn imported_files(client: &Client, owner: OwnerId, which: &Files) -> Result<Vec<ImportedFile>> {
+    let rows = match which {
+        Files::Named(paths) => {
+            let paths: Vec<_> = paths.iter().map(|path| escape(path)).collect();
+            query(client, sql::IMPORTED_FILES, &[&owner.0, &paths]).await?
+        }
+        Files::All { after, limit } => {
+            let after = escape(after.as_deref().unwrap_or_default());
+            let limit = (*limit).min(PAGE_MAX) as i64;
+            query(client, sql::ALL_IMPORTED_FILES, &[&owner.0, &after, &limit]).await?
+        }
+    };
     let file = |row: &Row| {
         Ok(ImportedFile {
             path: unescape(row.get(0)),

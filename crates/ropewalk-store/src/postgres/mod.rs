@@ -56,7 +56,7 @@ use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, Lin
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
-use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag, SearchQuery,
@@ -316,8 +316,8 @@ impl Store for Postgres {
         log::records(&self.client().await?, owner, which).await
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        log::imported_files(&self.client().await?, owner, &paths).await
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        log::imported_files(&self.client().await?, owner, &which).await
     }
 
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {

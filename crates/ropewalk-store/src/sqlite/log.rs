@@ -1,10 +1,10 @@
 //! Records of logs, and how far files were read.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use crate::facts::OwnerId;
 use crate::forget::Grave;
-use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::packed::{read_record, write_record};
 use crate::sqlite::tombstones::Tombstones;
 use crate::sqlite::{derived, problem};
@@ -129,22 +129,35 @@ fn named(connection: &Connection, owner: OwnerId, names: &[(String, String)]) ->
     Ok(records)
 }
 
-pub(super) fn imported_files(connection: &Connection, owner: OwnerId, paths: &[String]) -> Result<Vec<ImportedFile>> {
-    let select = "SELECT size, modified, tail, position, problems FROM imported_file WHERE owner_id = ?1 AND path = ?2";
+const FILES: &str =
+    "SELECT path, size, modified, tail, position, problems FROM imported_file WHERE owner_id = ?1 AND path ";
+
+pub(super) fn imported_files(connection: &Connection, owner: OwnerId, which: &Files) -> Result<Vec<ImportedFile>> {
     let mut files = Vec::new();
-    for path in paths {
-        let mut statement = connection.prepare_cached(select).map_err(problem)?;
-        let found = statement.query_row(params![owner.0, path], |row| {
-            Ok(ImportedFile {
-                path: path.clone(),
-                size: row.get::<_, i64>(0)?.cast_unsigned(),
-                modified: row.get(1)?,
-                tail: row.get(2)?,
-                offset: row.get::<_, i64>(3)?.cast_unsigned(),
-                problems: row.get::<_, i64>(4)?.cast_unsigned(),
-            })
-        });
-        files.extend(found.optional().map_err(problem)?);
+    let mut select = |filter: &str, path: &str, limit: usize| -> Result<()> {
+        let mut statement = connection
+            .prepare_cached(&format!("{FILES}{filter} ORDER BY path LIMIT ?3"))
+            .map_err(problem)?;
+        let rows = statement.query_map(params![owner.0, path, limit as i64], file);
+        for row in rows.map_err(problem)? {
+            files.push(row.map_err(problem)?);
+        }
+        Ok(())
+    };
+    match which {
+        Files::Named(paths) => paths.iter().try_for_each(|path| select("= ?2", path, 1))?,
+        Files::All { after, limit } => select("> ?2", after.as_deref().unwrap_or_default(), (*limit).min(PAGE_MAX))?,
     }
     Ok(files)
+}
+
+fn file(row: &Row<'_>) -> rusqlite::Result<ImportedFile> {
+    Ok(ImportedFile {
+        path: row.get(0)?,
+        size: row.get::<_, i64>(1)?.cast_unsigned(),
+        modified: row.get(2)?,
+        tail: row.get(3)?,
+        offset: row.get::<_, i64>(4)?.cast_unsigned(),
+        problems: row.get::<_, i64>(5)?.cast_unsigned(),
+    })
 }

@@ -50,7 +50,7 @@ use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, Lin
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
-use crate::log::{ImportedFile, LogChanges, RecordRow, Records};
+use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::{Durability, Writer};
@@ -479,8 +479,8 @@ impl Store for Sqlite {
             .await
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        self.read(move |connection, _| log::imported_files(connection, owner, &paths))
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        self.read(move |connection, _| log::imported_files(connection, owner, &which))
             .await
     }
 

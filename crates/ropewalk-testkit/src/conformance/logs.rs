@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind, Provenance};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordKind, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordKind, RecordRow, Records};
 use ropewalk_store::store::{Asked, Depth, Outcome, Questions, Selection, Severity};
 use ropewalk_store::{Micros, OwnerId, Store};
 
@@ -240,8 +240,22 @@ pub async fn files_are_known_as_they_were_last_read<S: Store + 'static>(store: A
         };
         store.save_log(owner, changes).await.expect("saved");
     }
-    let asked = || vec!["/b".to_owned(), "/none".to_owned(), "/a".to_owned()];
+    let asked = || Files::Named(vec!["/b".to_owned(), "/none".to_owned(), "/a".to_owned()]);
     let known = store.imported_files(owner, asked()).await.expect("files");
     assert_eq!(known, [file("/b", 2), file("/a", 3)]);
     assert_eq!(store.imported_files(other, asked()).await.expect("files"), []);
+    let all = |after: Option<&str>, limit| Files::All {
+        after: after.map(str::to_owned),
+        limit,
+    };
+    for (which, expected) in [
+        (all(None, 9), &[file("/a", 3), file("/b", 2)][..]),
+        (all(None, 1), &[file("/a", 3)]),
+        (all(Some("/a"), 9), &[file("/b", 2)]),
+        (all(Some("/b"), 9), &[]),
+    ] {
+        let found = store.imported_files(owner, which.clone()).await.expect("files");
+        assert_eq!(found, expected, "{which:?}");
+        assert_eq!(store.imported_files(other, which).await.expect("files"), []);
+    }
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::store::PAGE_MAX;
 
 use super::asks::Owned;
@@ -66,7 +66,16 @@ impl Log {
         found
     }
 
-    pub(super) fn files(&self, paths: &[String]) -> Vec<ImportedFile> {
-        paths.iter().filter_map(|path| self.files.get(path).cloned()).collect()
+    pub(super) fn files(&self, which: &Files) -> Vec<ImportedFile> {
+        match which {
+            Files::Named(paths) => paths.iter().filter_map(|path| self.files.get(path).cloned()).collect(),
+            Files::All { after, limit } => {
+                let is_behind = |file: &&ImportedFile| after.as_ref().is_none_or(|after| file.path > *after);
+                let mut files: Vec<ImportedFile> = self.files.values().filter(is_behind).cloned().collect();
+                files.sort_by(|a, b| a.path.cmp(&b.path));
+                files.truncate((*limit).min(PAGE_MAX));
+                files
+            }
+        }
     }
 }

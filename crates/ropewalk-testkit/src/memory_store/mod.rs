@@ -22,7 +22,7 @@ use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
@@ -142,8 +142,8 @@ impl Store for MemoryStore {
         self.with(owner, |owned| Ok(owned.log.records(&which)))
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        self.with(owner, |owned| Ok(owned.log.files(&paths)))
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        self.with(owner, |owned| Ok(owned.log.files(&which)))
     }
 
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {

@@ -5,7 +5,7 @@ use ropewalk_store::HashPrefix;
 use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
-use ropewalk_store::log::{ImportedFile, LogChanges, RecordRow, Records};
+use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, ID_MAX, Outcome, Questions, Recorded, Result,
@@ -259,8 +259,8 @@ impl Store for Faulty {
         self.inner.records(self.read_as(owner), which).await
     }
 
-    async fn imported_files(&self, owner: OwnerId, paths: Vec<String>) -> Result<Vec<ImportedFile>> {
-        self.inner.imported_files(self.read_as(owner), paths).await
+    async fn imported_files(&self, owner: OwnerId, which: Files) -> Result<Vec<ImportedFile>> {
+        self.inner.imported_files(self.read_as(owner), which).await
     }
 
     async fn save_names(&self, owner: OwnerId, changes: NameChanges) -> Result<Taken> {

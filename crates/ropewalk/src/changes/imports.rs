@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use serde::Serialize;
+use jiff::Timestamp;
+use ropewalk_engine::view::utc;
+use ropewalk_server::source::Import;
+use ropewalk_store::Micros;
 
-use super::Request;
+use super::{Answer, Became, Request};
 
 /// Imports that ended and are still told of, so that who looks seldom sees the end.
 const ENDED_MAX: usize = 16;
@@ -16,19 +19,8 @@ pub(crate) struct Imports(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     begun: u64,
-    by_number: BTreeMap<u64, Import>,
-}
-
-/// What one command brought.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(crate) struct Import {
-    pub(crate) import: u64,
-    #[serde(skip)]
-    pub(crate) owner: String,
-    /// Exchanges, and lines of logs.
-    pub(crate) exchanges: u64,
-    pub(crate) lines: u64,
-    pub(crate) is_done: bool,
+    /// With whose it is.
+    by_number: BTreeMap<u64, (String, Import)>,
 }
 
 impl Imports {
@@ -49,12 +41,8 @@ impl Imports {
     /// Those of one owner.
     pub(crate) fn of(&self, owner: &str) -> Vec<Import> {
         let state = self.state();
-        state
-            .by_number
-            .values()
-            .filter(|import| import.owner == owner)
-            .cloned()
-            .collect()
+        let own = state.by_number.values().filter(|(of, _)| of == owner);
+        own.map(|(_, import)| import.clone()).collect()
     }
 }
 
@@ -72,29 +60,57 @@ impl Counting<'_> {
             _ => return,
         };
         let mut state = self.imports.state();
-        let import = state.by_number.entry(self.number).or_insert_with(|| Import {
-            import: self.number,
-            owner: owner.clone(),
-            exchanges: 0,
-            lines: 0,
-            is_done: false,
+        let (_, import) = state.by_number.entry(self.number).or_insert_with(|| {
+            let begun = Import {
+                import: self.number,
+                started_at: utc(Micros(Timestamp::now().as_microsecond())),
+                exchanges: 0,
+                lines: 0,
+                new: 0,
+                known: 0,
+                conflicts: 0,
+                problems: 0,
+                is_done: false,
+            };
+            (owner.clone(), begun)
         });
         import.exchanges += exchanges as u64;
         import.lines += lines as u64;
+    }
+
+    /// What became of what was brought.
+    pub(super) fn became(&self, answer: &Answer) {
+        let (became, problems) = match answer {
+            Answer::Recorded(became) => (became, 0),
+            Answer::Taken { became, problems } => (became, problems.len()),
+            _ => return,
+        };
+        let mut state = self.imports.state();
+        let Some((_, import)) = state.by_number.get_mut(&self.number) else {
+            return;
+        };
+        import.problems += problems as u64;
+        for became in became {
+            match became {
+                Became::New | Became::Completed | Became::Replaced => import.new += 1,
+                Became::Known | Became::Forgotten => import.known += 1,
+                Became::Conflict => import.conflicts += 1,
+            }
+        }
     }
 }
 
 impl Drop for Counting<'_> {
     fn drop(&mut self) {
         let mut state = self.imports.state();
-        if let Some(import) = state.by_number.get_mut(&self.number) {
+        if let Some((_, import)) = state.by_number.get_mut(&self.number) {
             import.is_done = true;
         }
         let ended: Vec<u64> = state
             .by_number
             .values()
-            .filter(|import| import.is_done)
-            .map(|import| import.import)
+            .filter(|(_, import)| import.is_done)
+            .map(|(_, import)| import.import)
             .collect();
         for number in ended.iter().rev().skip(ENDED_MAX) {
             state.by_number.remove(number);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use ropewalk_engine::records::Repair;
 use ropewalk_engine::view::View;
 use ropewalk_engine::{Progress, Recorders};
-use ropewalk_store::log::ImportedFile;
+use ropewalk_store::log::{Files, ImportedFile};
 use ropewalk_store::store::{Outcome, Recorded};
 use ropewalk_store::{Store as _, StoreError};
 use serde::{Deserialize, Serialize};
@@ -268,7 +268,7 @@ async fn files_read(
     };
     let mut files = Vec::new();
     for owner in owners {
-        files.extend(store.imported_files(owner, paths.clone()).await?);
+        files.extend(store.imported_files(owner, Files::Named(paths.clone())).await?);
     }
     Ok(files)
 }

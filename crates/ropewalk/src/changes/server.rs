@@ -191,6 +191,7 @@ async fn serve(
         let answer = answer.unwrap_or_else(|failure| Answer::Failed {
             message: failure.message().to_owned(),
         });
+        import.became(&answer);
         let mut text = serde_json::to_vec(&answer)?;
         text.push(b'\n');
         write.write_all(&text).await?;

@@ -24,6 +24,8 @@ statements! {
     IMPORTED_FILES = "SELECT found.* FROM unnest($2::text[]) WITH ORDINALITY AS asked (path, place) CROSS JOIN LATERAL (\
         SELECT path, size, modified, tail, position, problems FROM imported_file \
         WHERE owner_id = $1 AND path = asked.path LIMIT 1) AS found ORDER BY asked.place";
+    ALL_IMPORTED_FILES = "SELECT path, size, modified, tail, position, problems FROM imported_file \
+        WHERE owner_id = $1 AND path > $2 ORDER BY path LIMIT $3";
 
     /// Who told of these calls; the same columns as of exchanges by their ids.
     FIND_CALLS = "SELECT e.id, e.number, e.request_sha256, e.response_sha256, e.at, e.keys, e.ended_at, e.session, \

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use ropewalk_core::cost::PriceTable;
 use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
-use ropewalk_server::source::Standing;
+use ropewalk_server::source::{Health, Import, Standing};
 use ropewalk_server::{Access, Api, Problem, Source};
 use ropewalk_store::{Micros, OwnerId};
 use serde_json::json;
 
-use super::local::Health;
+use super::local;
 use super::metrics::Sources;
 use crate::any_store::AnyStore;
 use crate::audit;
@@ -54,9 +54,16 @@ impl Source for Recorded {
         self.prices.clone()
     }
 
+    fn health(&self) -> Option<Health> {
+        Some(local::health(&self.sources))
+    }
+
+    fn imports(&self, owner: &str) -> Vec<Import> {
+        self.imports.of(owner)
+    }
+
     fn standing(&self, owner: &str) -> Vec<Standing> {
-        let health = Health::of(&self.sources);
-        let mut standing = vec![("health", String::new(), health.brief())];
+        let mut standing = vec![("health", String::new(), local::brief(&local::health(&self.sources)))];
         for import in self.imports.of(owner) {
             standing.push(("import.progress", import.import.to_string(), json!(import)));
         }

@@ -9,6 +9,7 @@ use hyper::body::Incoming;
 use ropewalk_proxy::forward::{Local, LocalBody};
 use ropewalk_server::api::is_ours;
 use ropewalk_server::pages::{self, is_page};
+use ropewalk_server::source::Health;
 use serde::Serialize;
 use tokio::runtime::Handle;
 
@@ -44,9 +45,9 @@ fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody>
         "/healthz" | "/readyz" | "/metrics" if method != Method::GET && method != Method::HEAD => {
             text(StatusCode::METHOD_NOT_ALLOWED, PLAIN, "GET this\n".to_owned())
         }
-        "/healthz" => json(StatusCode::OK, &Health::of(sources)),
+        "/healthz" => json(StatusCode::OK, &health(sources)),
         "/readyz" => {
-            let health = Health::of(sources);
+            let health = health(sources);
             let status = match health.store {
                 "up" => StatusCode::OK,
                 _ => StatusCode::SERVICE_UNAVAILABLE,
@@ -65,52 +66,33 @@ fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody>
 const PLAIN: &str = "text/plain; charset=utf-8";
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Whether clients are served, which is always if this is read, and how far recording is behind.
-#[derive(Debug, Serialize)]
-pub(super) struct Health {
-    status: &'static str,
-    version: &'static str,
-    /// `up`, `opening`, or `down` while the journal keeps what the store cannot take.
-    store: &'static str,
-    journal_bytes: u64,
-    /// Texts that search does not find yet, and for how long they have waited.
-    search_lag_texts: u64,
-    search_lag_ms: u64,
-    /// Since the start.
-    exchanges_not_kept: u64,
-    exchanges_rejected: u64,
-}
-
-impl Health {
-    pub(super) fn of(sources: &Sources) -> Self {
-        let counted = sources.recording();
-        let is_down = counted.store_failures > 0;
-        Health {
-            status: match is_down || counted.gap_exchanges > 0 || counted.rejected > 0 {
-                true => "degraded",
-                false => "ok",
-            },
-            version: env!("CARGO_PKG_VERSION"),
-            store: match (is_down, sources.store_is_open()) {
-                (true, _) => "down",
-                (false, false) => "opening",
-                (false, true) => "up",
-            },
-            journal_bytes: counted.journal_bytes,
-            search_lag_texts: counted.search_waiting,
-            search_lag_ms: counted.search_lag_ms,
-            exchanges_not_kept: counted.gap_exchanges,
-            exchanges_rejected: counted.rejected,
-        }
+/// How recording goes, as anybody may know it.
+pub(super) fn health(sources: &Sources) -> Health {
+    let counted = sources.recording();
+    let is_down = counted.store_failures > 0;
+    Health {
+        status: match is_down || counted.gap_exchanges > 0 || counted.rejected > 0 {
+            true => "degraded",
+            false => "ok",
+        },
+        version: env!("CARGO_PKG_VERSION"),
+        store: match (is_down, sources.store_is_open()) {
+            (true, _) => "down",
+            (false, false) => "opening",
+            (false, true) => "up",
+        },
+        journal_bytes: counted.journal_bytes,
+        search_lag_texts: counted.search_waiting,
+        search_lag_ms: counted.search_lag_ms,
+        exchanges_not_kept: counted.gap_exchanges,
+        exchanges_rejected: counted.rejected,
     }
 }
 
-impl Health {
-    /// Without what changes all the time.
-    pub(super) fn brief(&self) -> serde_json::Value {
-        serde_json::json!({"status": self.status, "version": self.version, "store": self.store,
-            "exchanges_not_kept": self.exchanges_not_kept, "exchanges_rejected": self.exchanges_rejected})
-    }
+/// Without what changes all the time.
+pub(super) fn brief(health: &Health) -> serde_json::Value {
+    serde_json::json!({"status": health.status, "version": health.version, "store": health.store,
+        "exchanges_not_kept": health.exchanges_not_kept, "exchanges_rejected": health.exchanges_rejected})
 }
 
 fn json(status: StatusCode, value: &impl Serialize) -> Response<LocalBody> {

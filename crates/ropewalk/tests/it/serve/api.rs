@@ -75,6 +75,21 @@ impl Caller {
         serde_json::from_slice(&seen.body).unwrap()
     }
 
+    /// A list to its end, one after the other.
+    async fn all(&mut self, path: &str, list: &str, next: &str) -> Vec<Value> {
+        let mut all: Vec<Value> = Vec::new();
+        let mut cursor = String::new();
+        let mark = if path.contains('?') { '&' } else { '?' };
+        loop {
+            let page = self.json(&format!("{path}{mark}limit=1{cursor}")).await;
+            all.extend(page[list].as_array().unwrap().iter().cloned());
+            match page[next].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => return all,
+            }
+        }
+    }
+
     /// What may be quoted, asked for until it is as expected.
     async fn suggested_until(&mut self, is_expected: impl Fn(&Seen) -> bool) -> Seen {
         let deadline = Instant::now() + PATIENCE;
@@ -158,7 +173,10 @@ impl Caller {
                 | "/api/v1/spread"
                 | "/api/v1/suggestions"
                 | "/api/v1/templates"
-                | "/api/v1/waste" => continue,
+                | "/api/v1/waste"
+                | "/api/v1/health"
+                | "/api/v1/health/check"
+                | "/api/v1/imports" => continue,
                 "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/api/v1/stats" | "/mcp" => {
                     continue;
                 }
@@ -215,7 +233,10 @@ impl Caller {
                 | "/api/v1/stats"
                 | "/api/v1/cache/stats"
                 | "/api/v1/suggestions"
-                | "/api/v1/waste" => continue,
+                | "/api/v1/waste"
+                | "/api/v1/health"
+                | "/api/v1/health/check"
+                | "/api/v1/imports" => continue,
                 // The same for everybody.
                 "/api/v1/openapi.json" => continue,
                 "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline"
@@ -837,22 +858,38 @@ async fn what_is_listed_is_read_page_by_page_and_in_the_shapes_of_the_command_li
         ("/api/v1/conversations", "conversations", &conversations),
         ("/api/v1/exchanges", "exchanges", &exchanges),
         (&*read, "messages", &messages),
+        ("/api/v1/agents", "agents", &agents),
     ] {
-        let mut all: Vec<Value> = Vec::new();
-        let mut cursor = String::new();
-        loop {
-            let page: Value = ann.json(&format!("{path}?limit=1{cursor}")).await;
-            all.extend(page[list].as_array().unwrap().iter().cloned());
-            match page["next_cursor"].as_str() {
-                Some(next) => cursor = format!("&cursor={next}"),
-                None => break,
-            }
-        }
-        assert_eq!(all, *expected, "{path}");
+        assert_eq!(ann.all(path, list, "next_cursor").await, *expected, "{path}");
     }
-    let listed = ann.json("/api/v1/agents").await;
-    assert_eq!(listed["agents"].as_array().unwrap(), &agents);
-    assert_eq!(ann.json(&read.replace("conversations", "sessions")).await, session[0]);
+    let in_session = read.replace("conversations", "sessions");
+    assert_eq!(ann.json(&in_session).await, session[0]);
+    let all = ann.all(&in_session, "messages", "next").await;
+    assert_eq!(&all, session[0]["messages"].as_array().unwrap());
+    let of_one = format!("/api/v1/agents?ref={friendly_id}");
+    let whole = ann.json(&of_one).await;
+    assert_eq!(
+        &ann.all(&of_one, "agents", "next_cursor").await,
+        whole["agents"].as_array().unwrap()
+    );
+    for typed in ["", friendly_id, &format!("{friendly_id}_message_")] {
+        let path = format!("/api/v1/references?q={typed}");
+        let whole = ann.json(&format!("{path}&limit=100")).await;
+        let whole = whole["suggestions"].as_array().unwrap();
+        assert!(whole.len() > 1, "{typed}: {whole:?}");
+        assert_eq!(&ann.all(&path, "suggestions", "next_cursor").await, whole, "{typed}");
+    }
+    for path in [
+        &*read,
+        &in_session,
+        "/api/v1/agents",
+        "/api/v1/waste",
+        "/api/v1/templates",
+        "/api/v1/suggestions",
+    ] {
+        let seen = ann.get(&format!("{path}?cursor=nobody")).await;
+        assert_eq!(seen.status, StatusCode::BAD_REQUEST, "{path}: {}", seen.text());
+    }
     let explained = ann.json("/api/v1/exchanges/talk-2").await;
     assert_eq!(explained["exchange"]["id"], "talk-2");
     assert!(explained["reason"].is_string(), "{explained}");
@@ -976,7 +1013,11 @@ async fn what_the_history_shows_is_the_same_as_on_the_command_line() {
     for (path, expected) in expected {
         let seen = ann.get(path).await;
         assert_eq!(seen.status, StatusCode::OK, "{path}: {}", seen.text());
-        let answer: Value = serde_json::from_str(&seen.text()).unwrap();
+        let mut answer: Value = serde_json::from_str(&seen.text()).unwrap();
+        if !path.contains("diff") {
+            let next = answer.as_object_mut().unwrap().remove("next_cursor");
+            assert_eq!(next, Some(Value::Null), "{path}");
+        }
         assert_eq!(answer, expected, "{path}");
     }
     let seen = ann.post("/api/v1/spread", &json!({"text": "its walk"})).await;
@@ -1023,4 +1064,60 @@ async fn the_first_use_of_a_token_is_noted() {
         (&"api token".into(), &"ann".into())
     );
     assert!(!text.contains("anns-token"), "{text}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_store_is_checked_when_somebody_wants_it_and_what_was_imported_is_told() {
+    let (_upstream, place) = two_owners().await;
+    let server = place.serve();
+    server.wait_until_ready();
+    let mut ann = Caller::new(&server, "anns-token").await;
+    let mut bob = Caller::new(&server, "bobs-token").await;
+    let before = ann.json("/api/v1/health").await;
+    assert_eq!(before["check"]["state"], "never");
+    assert_eq!(before["server"]["store"], "up");
+    assert!(before["rules_version"].is_u64());
+    let begun = ann.post("/api/v1/health/check", &json!({})).await;
+    assert_eq!(begun.status, StatusCode::OK, "{}", begun.text());
+    let deadline = Instant::now() + PATIENCE;
+    let check = loop {
+        let report = ann.json("/api/v1/health").await;
+        if report["check"]["state"] != "running" {
+            break report["check"].clone();
+        }
+        assert!(Instant::now() < deadline, "{report}");
+        tokio::time::sleep(POLL).await;
+    };
+    assert_eq!(
+        (&check["state"], &check["errors"]),
+        (&json!("done"), &json!(0)),
+        "{check}"
+    );
+    assert!(check["ended_at"].is_string());
+    assert_eq!(bob.json("/api/v1/health").await["check"]["state"], "never");
+
+    // What was imported before the server was there, each owner's own.
+    let files = ann.all("/api/v1/imports", "files", "next_cursor").await;
+    let [file] = &files[..] else { panic!("{files:?}") };
+    assert!(file["path"].as_str().unwrap().ends_with("ann.jsonl"), "{file}");
+    assert_eq!((&file["bytes_read"], &file["problems"]), (&file["bytes"], &json!(0)));
+    let lines = jsonl(&[turn("more", 90, &["What is a splice?", "Two ropes in one."])]);
+    let file = place.store.file("more.jsonl", &lines);
+    place.store.ok(&["--owner", "ann", "import", file.to_str().unwrap()]);
+    let deadline = Instant::now() + PATIENCE;
+    let import = loop {
+        let report = ann.json("/api/v1/health").await;
+        if report["imports"][0]["is_done"] == true {
+            break report["imports"][0].clone();
+        }
+        assert!(Instant::now() < deadline, "{report}");
+        tokio::time::sleep(POLL).await;
+    };
+    assert_eq!(
+        (&import["exchanges"], &import["new"], &import["known"]),
+        (&json!(1), &json!(1), &json!(0))
+    );
+    assert_eq!(ann.all("/api/v1/imports", "files", "next_cursor").await.len(), 2);
+    assert_eq!(bob.json("/api/v1/health").await["imports"], json!([]));
+    assert!(server.stop().is_recorded());
 }
