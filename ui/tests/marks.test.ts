@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { picture, Served } from "./served";
 
 let served: Served;
+let talk: string;
 
 /** A red dot. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
@@ -57,13 +58,15 @@ function lines(): string[] {
 }
 
 beforeAll(async () => {
-  served = await Served.start(lines());
+  served = await Served.start(lines(), ["chatgpt"]);
+  const { conversation } = await served.api<{ conversation: { friendly_id: string } }>("/api/v1/conversations/marks-1");
+  talk = conversation.friendly_id;
 });
 
 afterAll(async () => await served?.stop());
 
 test("a change of the system prompt and of the tools is a mark that opens what changed", async () => {
-  const { page, complaints, outside } = await served.open("/conversations/marks-1");
+  const { page, complaints, outside } = await served.open(`/conversations/${talk}`);
   await page.getByText("It is written down.").waitFor();
   const marks = page.locator(".messages .mark button");
   await expect.poll(() => marks.count()).toBe(2);
@@ -87,7 +90,7 @@ test("a change of the system prompt and of the tools is a mark that opens what c
 });
 
 test("a picture is a line until somebody wants it, and only its own bytes are ever shown", async () => {
-  const { page, complaints, outside } = await served.open("/conversations/marks-1");
+  const { page, complaints, outside } = await served.open(`/conversations/${talk}`);
   const attached = page.locator(".messages .attachment");
   await expect.poll(() => attached.count()).toBe(3);
   expect(await page.locator(".messages img").count()).toBe(0);
@@ -119,7 +122,7 @@ test("a check of the store is begun by a button and says what it found", async (
   const { check } = await served.api<{ check: { state: string; errors: number } }>("/api/v1/health");
   expect(check).toMatchObject({ state: "done", errors: 0 });
   // Another process read these, before the server was there.
-  await page.locator(".health td.path", { hasText: "lines.exchanges.jsonl" }).waitFor();
+  await page.locator(".health td.path", { hasText: "chatgpt" }).first().waitFor();
   await picture(page, "health-checked");
   expect(complaints).toEqual([]);
   await page.context().close();

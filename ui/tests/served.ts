@@ -50,8 +50,8 @@ export class Served {
     private readonly folder: string,
   ) {}
 
-  /** `lines` are exchanges of the exchange format, beside the demonstration's and the fixtures'. */
-  static async start(lines: string[] = []): Promise<Served> {
+  /** `lines` are exchanges of the exchange format, beside the demonstration's and the fixtures'; `logs` are files among the fixtures. */
+  static async start(lines: string[] = [], logs: string[] = []): Promise<Served> {
     if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: build it first, or name it in ROPEWALK_BIN`);
     const folder = mkdtempSync(join(tmpdir(), "ropewalk-ui-"));
     const data = join(folder, "data");
@@ -67,6 +67,7 @@ export class Served {
       writeFileSync(file, `${lines.join("\n")}\n`);
       await ropewalk("import", file);
     }
+    for (const log of logs) await ropewalk("import", resolve(HERE, "../fixtures/import", log));
     const upstream = await Upstream.start();
     const server = spawn(PROGRAM, ["--data", data, "serve", "--listen", "127.0.0.1:0", "--upstream", `anthropic=${upstream.url}`]);
     const url = await greeting(server);

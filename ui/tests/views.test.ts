@@ -23,6 +23,7 @@ afterAll(async () => await served?.stop());
 
 /** Nothing is wrong on the page, nothing was asked of others, and everybody can use it. */
 async function isSound(seen: Seen, name: string): Promise<void> {
+  await expect.poll(() => seen.page.getByText(/^Loading .*…$/).count()).toBe(0);
   await seen.page.evaluate(AxeBuilder.source);
   const findings = await seen.page.evaluate(async () => {
     const { axe } = window as unknown as { axe: typeof AxeBuilder };

@@ -412,6 +412,23 @@ pub trait Store: Send + Sync {
         half: Half,
     ) -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
+    /// The bodies of some exchanges, in order, as [`body`](Store::body) gives them: what they share is read once where the store can do
+    /// so.
+    fn bodies(
+        &self,
+        owner: OwnerId,
+        exchanges: Vec<ExchangeNumber>,
+        half: Half,
+    ) -> impl Future<Output = Result<Vec<Option<Vec<u8>>>>> + Send {
+        async move {
+            let mut bodies = Vec::with_capacity(exchanges.len());
+            for exchange in exchanges {
+                bodies.push(self.body(owner, exchange, half).await?);
+            }
+            Ok(bodies)
+        }
+    }
+
     /// The last bytes of a body, at least so many, without reading what stands before them where the store can do so. Only a whole
     /// body is checked: whoever reads a part of one has to know it by its nodes.
     fn body_end(

@@ -93,6 +93,10 @@ impl<S: Store> Store for Watched<S> {
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
         watched!(self.chain(owner, exchange, limit))
     }
+    async fn bodies(&self, owner: OwnerId, exchanges: Vec<ExchangeNumber>, half: Half) -> Result<Vec<Option<Vec<u8>>>> {
+        watched!(self.bodies(owner, exchanges, half))
+    }
+
     async fn body_end(
         &self,
         owner: OwnerId,

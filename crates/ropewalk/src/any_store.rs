@@ -107,6 +107,10 @@ impl Store for AnyStore {
         delegate!(self, store => store.body(owner, exchange, half))
     }
 
+    async fn bodies(&self, owner: OwnerId, exchanges: Vec<ExchangeNumber>, half: Half) -> Result<Vec<Option<Vec<u8>>>> {
+        delegate!(self, store => store.bodies(owner, exchanges, half))
+    }
+
     async fn body_end(
         &self,
         owner: OwnerId,

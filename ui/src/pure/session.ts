@@ -295,8 +295,10 @@ function partOf(block: Record<string, unknown>): Part[] {
       return [];
     case "image":
     case "document": {
-      const { base64_length: length } = record(block.source);
-      return [{ is: "image", kind: String(block.type), detail: text(block.media_type), length: typeof length === "number" ? length : 0 }];
+      const { base64_length: length, url, file_id } = record(block.source);
+      // What is elsewhere is named and never fetched.
+      const detail = text(block.media_type) || text(url) || text(file_id);
+      return [{ is: "image", kind: String(block.type), detail, length: typeof length === "number" ? length : 0 }];
     }
     default:
       return [{ is: "other", kind: text(block.type) || "block", json: JSON.stringify(block, null, 2) }];

@@ -49,7 +49,7 @@ export function Agents() {
           <thead>
             <tr>
               <th>agent</th>
-              <th>model</th>
+              <th className="wide-only">model</th>
               <th className="number">tokens in → out</th>
               <th className="wide-only">context</th>
               <th className="number">cost</th>
@@ -97,7 +97,7 @@ function Row({ node, title, isCurrent }: { node: AgentNode; title: string; isCur
         {node.children > 0 && <span className="quiet">{counted(node.children, "child", "children")}</span>}
         {agent.orphan && <span className="error"> orphan</span>}
       </td>
-      <td>{agent.model && <span title={visible(agent.model)}>{visible(modelName(agent.model))}</span>}</td>
+      <td className="wide-only">{agent.model && <span title={visible(agent.model)}>{visible(modelName(agent.model))}</span>}</td>
       <td className="number" title={`${exact(agent.input_tokens)} in, ${exact(agent.output_tokens)} out`}>
         {short(agent.input_tokens)} → {short(agent.output_tokens)}
       </td>

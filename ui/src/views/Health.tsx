@@ -13,6 +13,8 @@ const STORES: Record<string, string> = {
   down: "does not take anything; the journal keeps it meanwhile",
 };
 
+const UPDATES = { connecting: "are being asked for", live: "come as they happen", lost: "do not come; the page tries again" };
+
 /** How the server is, whether the store is whole, and what was brought in. */
 export function Health() {
   const health = useQuery(queries.health);
@@ -36,7 +38,7 @@ export function Health() {
 function Server({ report }: { report: HealthReport }) {
   const connection = useConnection();
   const { server } = report;
-  const live: Row = ["Live updates", connection === "live" ? "come as they happen" : "do not come; the page tries again", connection === "live"];
+  const live: Row = ["Live updates", UPDATES[connection], connection !== "lost"];
   const rows: Row[] = server
     ? [
         ["Server", server.status === "ok" ? "is well" : "has trouble: see below", server.status === "ok"],
@@ -193,7 +195,7 @@ function Imports({ imports }: { imports: Import[] }) {
                 <td className="path" title={visible(file.path)}>
                   <code>{visible(file.path)}</code>
                 </td>
-                <td className="number">{file.bytes_read < file.bytes ? `${bytes(file.bytes_read)} of ${bytes(file.bytes)}` : bytes(file.bytes)}</td>
+                <td className="number">{file.bytes_read > 0 && file.bytes_read < file.bytes ? `${bytes(file.bytes_read)} of ${bytes(file.bytes)}` : bytes(file.bytes)}</td>
                 <td className="number">{exact(file.problems)}</td>
                 <td className="wide-only">{moment(file.modified_at)}</td>
               </tr>

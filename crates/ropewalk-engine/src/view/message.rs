@@ -298,17 +298,32 @@ impl<S: Store> View<'_, S> {
 
     /// A recorded answer; `None` where nothing was said.
     pub(crate) async fn read_answer(&self, row: &ExchangeRow) -> Result<Option<Response>> {
-        let detail = Kept::of(row);
-        let Some(provider) = detail.provider(row) else {
-            return Ok(None);
-        };
-        let Some(body) = self.store.body(self.owner, row.number, Half::Response).await? else {
-            return Ok(None);
-        };
-        let content_type = detail.response_headers.get("content-type").map(|value| &**value);
-        let answer = decode_response(provider, row.http_status.unwrap_or(200), content_type, &body);
-        Ok(Some(answer).filter(|answer| answer.error.is_none() && !answer.blocks.is_empty()))
+        let body = self.store.body(self.owner, row.number, Half::Response).await?;
+        Ok(body.and_then(|body| answer_in(row, &body)))
     }
+
+    /// The recorded answers of some exchanges, each with its body; `None` where nothing was said.
+    pub(super) async fn read_answers(&self, rows: &[&ExchangeRow]) -> Result<Vec<Option<(Response, Vec<u8>)>>> {
+        let numbers = rows.iter().map(|row| row.number).collect();
+        let bodies = self.store.bodies(self.owner, numbers, Half::Response).await?;
+        let read = rows.iter().zip(bodies).map(|(row, body)| {
+            let body = body?;
+            Some((answer_in(row, &body)?, body))
+        });
+        Ok(read.collect())
+    }
+}
+
+fn answer_in(row: &ExchangeRow, body: &[u8]) -> Option<Response> {
+    let detail = Kept::of(row);
+    let content_type = detail.response_headers.get("content-type").map(|value| &**value);
+    let answer = decode_response(
+        detail.provider(row)?,
+        row.http_status.unwrap_or(200),
+        content_type,
+        body,
+    );
+    Some(answer).filter(|answer| answer.error.is_none() && !answer.blocks.is_empty())
 }
 
 /// An answer as the next request repeats it.

@@ -255,7 +255,7 @@ pub struct LogFile {
     pub path: String,
     /// That it had when it was read last.
     pub bytes: u64,
-    /// Whole lines of them that were read.
+    /// Whole lines of them that were read; 0 of a file that is read as one document.
     pub bytes_read: u64,
     /// Lines that could not be read.
     pub problems: u64,

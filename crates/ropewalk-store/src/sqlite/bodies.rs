@@ -24,7 +24,24 @@ pub(super) fn body(
     half: Half,
 ) -> Result<Option<Vec<u8>>> {
     let found = find(connection, owner, exchange, half)?;
-    found.map(|found| checked(connection, owner, &found)).transpose()
+    let mut parts = Parts::new(connection, owner);
+    found.map(|found| parts.checked(&found)).transpose()
+}
+
+/// Those of several exchanges, which lie together.
+pub(super) fn bodies(
+    connection: &Connection,
+    owner: OwnerId,
+    exchanges: &[ExchangeNumber],
+    half: Half,
+) -> Result<Vec<Option<Vec<u8>>>> {
+    let mut parts = Parts::new(connection, owner);
+    let each = exchanges.iter().map(|exchange| {
+        let found = find(connection, owner, *exchange, half)?;
+        parts.loaded.clear();
+        found.map(|found| parts.checked(&found)).transpose()
+    });
+    each.collect()
 }
 
 /// At least so many of its last bytes.
@@ -108,15 +125,6 @@ fn sent(connection: &Connection, owner: OwnerId, exchange: ExchangeNumber) -> Re
     row.optional().map_err(problem)
 }
 
-/// The bytes of a stored rope, if they are those that were recorded.
-fn checked(connection: &Connection, owner: OwnerId, (rope, expected): &(Vec<u8>, Vec<u8>)) -> Result<Vec<u8>> {
-    let bytes = Parts::new(connection, owner).join(rope)?;
-    if sha256(&bytes)[..] != expected[..] {
-        return Err(not_recorded());
-    }
-    Ok(bytes)
-}
-
 fn not_recorded() -> StoreError {
     StoreError::Damaged("a body is not what was recorded".to_owned())
 }
@@ -148,6 +156,15 @@ impl<'c> Parts<'c> {
             packs: PackReader::default(),
             loaded: HashMap::new(),
         }
+    }
+
+    /// The bytes of a stored rope, if they are those that were recorded.
+    fn checked(&mut self, (rope, expected): &(Vec<u8>, Vec<u8>)) -> Result<Vec<u8>> {
+        let bytes = self.join(rope)?;
+        if sha256(&bytes)[..] != expected[..] {
+            return Err(not_recorded());
+        }
+        Ok(bytes)
     }
 
     /// The bytes that a stored rope stands for.

@@ -401,6 +401,11 @@ impl Store for Sqlite {
             .await
     }
 
+    async fn bodies(&self, owner: OwnerId, exchanges: Vec<ExchangeNumber>, half: Half) -> Result<Vec<Option<Vec<u8>>>> {
+        self.read(move |connection, _| bodies::bodies(connection, owner, &exchanges, half))
+            .await
+    }
+
     async fn body_end(
         &self,
         owner: OwnerId,

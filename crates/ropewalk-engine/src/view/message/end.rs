@@ -11,8 +11,8 @@ use super::Placed;
 use crate::detail::Kept;
 use crate::view::{Result, View};
 
-/// Bytes that are read first. System prompt and tools may stand behind the messages.
-const END_BYTES: usize = 128 << 10;
+/// Bytes that are read first at least. System prompt and tools may stand behind the messages; then more are.
+const END_BYTES_MIN: usize = 8 << 10;
 
 /// Where the last messages of a request begin.
 pub(crate) struct Ending {
@@ -56,7 +56,9 @@ impl<S: Store> View<'_, S> {
         let Some(provider) = Kept::of(row).provider(row) else {
             return Ok(None);
         };
-        let mut length = END_BYTES;
+        // As much as so many blocks have on average, and half as much again.
+        let of_each = usize::try_from(row.request_length).unwrap_or(usize::MAX) / depth;
+        let mut length = END_BYTES_MIN.max(of_each.saturating_mul(blocks).saturating_mul(3) / 2);
         let messages = loop {
             let end = self
                 .store

@@ -22,6 +22,9 @@ use crate::spawn::{SpawnTools, prompt_hash};
 use crate::view::message::{answer_message, text_of};
 use crate::view::{Result, View, derived_uuid};
 
+/// Answers that are read together.
+const ANSWERS_AT_ONCE: usize = 64;
+
 /// A position, and the agent that is there: agents that are started with one prompt stand on the same nodes.
 type Spot = (ExchangeNumber, NodeHash);
 
@@ -75,21 +78,22 @@ impl<S: Store> View<'_, S> {
                 heard.subagents.insert(link.agent, name);
             }
         }
-        for link in links {
-            let Some(row) = rows.get(&link.exchange) else { continue };
-            let Some(answer) = self.read_answer(row).await? else {
-                continue;
-            };
-            let id = answer.id.as_deref().map(str::to_owned).filter(|id| !taken.contains(id));
-            let uuid = id.unwrap_or_else(|| row.id.clone());
-            taken.insert(uuid.clone());
-            let parts = parts(&answer.blocks, &self.answer_body(row).await?);
-            heard.answer(uuid, link, row, parts, &answer_message(answer));
-        }
-        let mut deepest: Vec<(&Linked, &ExchangeRow)> = links
+        let asked: Vec<(&Linked, &ExchangeRow)> = links
             .iter()
             .filter_map(|link| Some((link, rows.get(&link.exchange)?)))
             .collect();
+        for group in asked.chunks(ANSWERS_AT_ONCE) {
+            let rows: Vec<&ExchangeRow> = group.iter().map(|(_, row)| *row).collect();
+            for ((link, row), read) in group.iter().zip(self.read_answers(&rows).await?) {
+                let Some((answer, body)) = read else { continue };
+                let id = answer.id.as_deref().map(str::to_owned).filter(|id| !taken.contains(id));
+                let uuid = id.unwrap_or_else(|| row.id.clone());
+                taken.insert(uuid.clone());
+                let parts = parts(&answer.blocks, &body);
+                heard.answer(uuid, link, row, parts, &answer_message(answer));
+            }
+        }
+        let mut deepest = asked;
         deepest.sort_by_key(|(link, row)| (std::cmp::Reverse(row.depth), row.at, link.exchange));
         for (link, row) in deepest {
             if heard.names.contains_key(&(link.agent, row.input_node)) {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use ropewalk_core::hierarchy::{MessageKind, call_index};
 use ropewalk_store::facts::{ExchangeNumber, KeyKind};
 use ropewalk_store::log::{RecordKind, RecordRow};
-use ropewalk_store::store::{Asked, ExchangeRow, Half, PAGE_MAX, Questions};
+use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
 
 use super::draft::{Draft, Said, Source, record};
@@ -355,11 +355,5 @@ impl<S: Store> View<'_, S> {
         let found = self.store.look_up(self.owner, questions, Micros::MAX).await?;
         let mut spawns = found.spawns_of.into_iter().flatten();
         Ok(spawns.find(|spawn| spawn.index == index).and_then(|spawn| spawn.call))
-    }
-
-    /// An answer's body as it was recorded.
-    pub(super) async fn answer_body(&self, row: &ExchangeRow) -> Result<Vec<u8>> {
-        let body = self.store.body(self.owner, row.number, Half::Response).await?;
-        Ok(body.unwrap_or_default())
     }
 }

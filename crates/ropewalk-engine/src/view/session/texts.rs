@@ -95,12 +95,11 @@ impl<S: Store> View<'_, S> {
                 _ => node.draft.said = amount.of(std::mem::take(&mut node.draft.said)),
             }
         }
-        for (number, places) in of_answers {
-            let Some(row) = rows.get(&number) else { continue };
-            let Some(answer) = self.read_answer(row).await? else {
-                continue;
-            };
-            let parts = parts(&answer.blocks, &self.answer_body(row).await?);
+        let answered: Vec<&ExchangeRow> = of_answers.keys().filter_map(|number| rows.get(number)).collect();
+        for (row, read) in answered.iter().zip(self.read_answers(&answered).await?) {
+            let Some((answer, body)) = read else { continue };
+            let places = of_answers.remove(&row.number).unwrap_or_default();
+            let parts = parts(&answer.blocks, &body);
             for at in places {
                 let draft = &mut nodes[at].draft;
                 let said = match draft.source {

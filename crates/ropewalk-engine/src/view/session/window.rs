@@ -89,9 +89,9 @@ impl<S: Store> View<'_, S> {
         for (link, row) in &turns {
             heard.ask(link, row);
         }
-        for (link, row, uuid, answer) in self.named_answers(thread, answering).await? {
-            let parts = parts(&answer.blocks, &self.answer_body(row).await?);
-            heard.answer(uuid, link, row, parts, &answer_message(answer));
+        for named in self.named_answers(thread, answering).await? {
+            let parts = parts(&named.answer.blocks, &named.body);
+            heard.answer(named.uuid, named.link, named.row, parts, &answer_message(named.answer));
         }
         let agent = thread.root();
         let messages = said.iter().filter_map(|placed| Some((&placed.message, placed.node?)));
@@ -136,37 +136,49 @@ impl<S: Store> View<'_, S> {
         &self,
         thread: &Thread,
         turns: &'t [(Linked, ExchangeRow)],
-    ) -> Result<Vec<(&'t Linked, &'t ExchangeRow, String, Response)>> {
+    ) -> Result<Vec<NamedAnswer<'t>>> {
+        let rows: Vec<&ExchangeRow> = turns.iter().map(|(_, row)| row).collect();
         let mut answers = Vec::new();
-        for (link, row) in turns {
-            if let Some(answer) = self.read_answer(row).await? {
-                answers.push((link, row, answer));
+        for ((link, row), read) in turns.iter().zip(self.read_answers(&rows).await?) {
+            if let Some((answer, body)) = read {
+                let uuid = answer.id.as_deref().unwrap_or(&row.id).to_owned();
+                answers.push(NamedAnswer {
+                    link,
+                    row,
+                    uuid,
+                    answer,
+                    body,
+                });
             }
         }
-        let ids = answers
+        let keys = answers
             .iter()
-            .map(|(_, row, answer)| answer.id.as_deref().unwrap_or(&row.id));
+            .map(|named| Asked::of(id_key(KeyKind::Item, &named.uuid)));
         let questions = Questions {
-            keys: ids.map(|id| Asked::of(id_key(KeyKind::Item, id))).collect(),
+            keys: keys.collect(),
             limit: ALIKE_MAX,
             ..Questions::default()
         };
         let found = self.store.look_up(self.owner, questions, Micros::MAX).await?;
-        let named = answers
-            .into_iter()
-            .zip(found.exchanges)
-            .map(|((link, row, answer), alike)| {
-                let others: HashSet<ExchangeNumber> = alike.into_iter().filter(|other| *other != row.number).collect();
-                let is_taken = !others.is_empty() && {
-                    let before = thread.turns.iter().take_while(|turn| turn.exchange != row.number);
-                    before.into_iter().any(|turn| others.contains(&turn.exchange))
-                };
-                let id = answer.id.as_deref().filter(|_| !is_taken);
-                let uuid = id.unwrap_or(&row.id).to_owned();
-                (link, row, uuid, answer)
-            });
-        Ok(named.collect())
+        for (named, alike) in answers.iter_mut().zip(found.exchanges) {
+            let own = named.row.number;
+            let others: HashSet<ExchangeNumber> = alike.into_iter().filter(|other| *other != own).collect();
+            let before = thread.turns.iter().take_while(|turn| turn.exchange != own);
+            if !others.is_empty() && before.into_iter().any(|turn| others.contains(&turn.exchange)) {
+                named.uuid.clone_from(&named.row.id);
+            }
+        }
+        Ok(answers)
     }
+}
+
+/// An answer with what its message is called.
+struct NamedAnswer<'t> {
+    link: &'t Linked,
+    row: &'t ExchangeRow,
+    uuid: String,
+    answer: Response,
+    body: Vec<u8>,
 }
 
 /// Without what belongs to the turn before, and to the one behind the last.

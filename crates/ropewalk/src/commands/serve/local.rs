@@ -12,6 +12,7 @@ use ropewalk_server::pages::{self, is_page};
 use ropewalk_server::source::Health;
 use serde::Serialize;
 use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
 
 use super::api::ServedApi;
 use super::metrics::Sources;
@@ -22,9 +23,9 @@ pub(super) fn routes(sources: Arc<Sources>, api: Arc<ServedApi>, runtime: Handle
         let (path, is_get) = (request.uri().path(), request.method() == Method::GET);
         if is_ours(path) {
             let api = Arc::clone(&api);
-            let answering = runtime.spawn(async move { api.answer(request).await });
+            let mut answering = Answering(runtime.spawn(async move { api.answer(request).await }));
             return Box::pin(async move {
-                match answering.await {
+                match (&mut answering.0).await {
                     Ok(answer) => answer.map(|body| LocalBody::new(body.map_err(Into::into))),
                     Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, "not answered\n".to_owned()),
                 }
@@ -38,6 +39,15 @@ pub(super) fn routes(sources: Arc<Sources>, api: Arc<ServedApi>, runtime: Handle
         let answer = answer(&sources, request.method(), request.uri().path());
         Box::pin(async move { answer })
     })
+}
+
+/// An answer that nobody waits for any more is not made: its place is another's.
+struct Answering<T>(JoinHandle<T>);
+
+impl<T> Drop for Answering<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
 }
 
 fn answer(sources: &Sources, method: &Method, path: &str) -> Response<LocalBody> {

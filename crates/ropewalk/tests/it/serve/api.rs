@@ -1069,6 +1069,8 @@ async fn the_first_use_of_a_token_is_noted() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_store_is_checked_when_somebody_wants_it_and_what_was_imported_is_told() {
     let (_upstream, place) = two_owners().await;
+    let log = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fixtures/import/chatgpt");
+    place.store.ok(&["--owner", "ann", "import", log]);
     let server = place.serve();
     server.wait_until_ready();
     let mut ann = Caller::new(&server, "anns-token").await;
@@ -1096,11 +1098,18 @@ async fn the_store_is_checked_when_somebody_wants_it_and_what_was_imported_is_to
     assert!(check["ended_at"].is_string());
     assert_eq!(bob.json("/api/v1/health").await["check"]["state"], "never");
 
-    // What was imported before the server was there, each owner's own.
+    // Logs that were read before the server was there, each owner's own. Exchanges are not logs.
     let files = ann.all("/api/v1/imports", "files", "next_cursor").await;
-    let [file] = &files[..] else { panic!("{files:?}") };
-    assert!(file["path"].as_str().unwrap().ends_with("ann.jsonl"), "{file}");
-    assert_eq!((&file["bytes_read"], &file["problems"]), (&file["bytes"], &json!(0)));
+    assert!(!files.is_empty());
+    for file in &files {
+        assert!(file["path"].as_str().unwrap().contains("chatgpt"), "{file}");
+        assert_eq!((&file["bytes_read"], &file["problems"]), (&json!(0), &json!(0)));
+        assert!(file["bytes"].as_u64() > Some(0));
+    }
+    assert_eq!(
+        bob.json("/api/v1/imports").await,
+        json!({"files": [], "next_cursor": null})
+    );
     let lines = jsonl(&[turn("more", 90, &["What is a splice?", "Two ropes in one."])]);
     let file = place.store.file("more.jsonl", &lines);
     place.store.ok(&["--owner", "ann", "import", file.to_str().unwrap()]);
@@ -1117,7 +1126,6 @@ async fn the_store_is_checked_when_somebody_wants_it_and_what_was_imported_is_to
         (&import["exchanges"], &import["new"], &import["known"]),
         (&json!(1), &json!(1), &json!(0))
     );
-    assert_eq!(ann.all("/api/v1/imports", "files", "next_cursor").await.len(), 2);
     assert_eq!(bob.json("/api/v1/health").await["imports"], json!([]));
     assert!(server.stop().is_recorded());
 }
