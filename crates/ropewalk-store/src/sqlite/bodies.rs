@@ -63,7 +63,7 @@ pub(super) fn body_end(
             is_whole = false;
             return Ok(ControlFlow::Break(()));
         }
-        let bytes = join(pieces, parts).map_err(unjoined)?;
+        let bytes = join(pieces, parts).map_err(|error| unjoined(&error))?;
         found += bytes.len();
         ends.push(bytes);
         Ok(ControlFlow::Continue(()))
@@ -136,7 +136,7 @@ fn unread(error: RopeError<StoreError>) -> StoreError {
     }
 }
 
-fn unjoined(error: JoinError) -> StoreError {
+fn unjoined(error: &JoinError) -> StoreError {
     StoreError::Damaged(error.to_string())
 }
 
@@ -171,7 +171,7 @@ impl<'c> Parts<'c> {
     pub(super) fn join(&mut self, rope: &[u8]) -> Result<Vec<u8>> {
         let rope = read_rope(rope)?;
         let pieces = rope::load(&rope, self).map_err(unread)?;
-        join(&pieces, self).map_err(unjoined)
+        join(&pieces, self).map_err(|error| unjoined(&error))
     }
 
     pub(super) fn load(&mut self, number: i64) -> Result<&[u8]> {
