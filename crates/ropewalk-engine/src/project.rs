@@ -89,14 +89,19 @@ impl<S: Store> Projector<'_, S> {
             spawn_tools: self.spawn_tools,
         };
         let made = preparer.prepare(&raw, None).exchange;
-        // Who the client was is known from headers, of which not all are kept.
+        // Who the client was is known from headers, of which not all are kept. What was known has the length of today.
+        let mut keys = made.keys;
         let of_client = row.keys.iter().filter(|key| key.kind.is_of_context());
-        let of_bodies = made.keys.iter().filter(|key| !key.kind.is_of_context());
+        for key in of_client.map(|key| Key::short(key.kind, key.hash)) {
+            if !keys.contains(&key) {
+                keys.push(key);
+            }
+        }
         Ok(Projected {
             exchange: row.number,
             response_sha256: row.response_sha256,
             hashes: made.hashes,
-            keys: of_client.chain(of_bodies).copied().collect(),
+            keys,
             version: PROJECTIONS_VERSION,
         })
     }

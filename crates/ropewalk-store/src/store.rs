@@ -59,12 +59,24 @@ impl Versions {
             known: self.known,
         }
     }
+
+    /// Who only reads cannot bring a store up to date, and asks for what an older one does not have.
+    pub(crate) fn check_readable(&self) -> Result<()> {
+        let (found, known) = (self.version, self.known);
+        match self.can_read() {
+            false => Err(self.too_new()),
+            true if found > 0 && found < known => Err(StoreError::TooOld { found, known }),
+            true => Ok(()),
+        }
+    }
 }
 
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     #[error("the store was written by a newer version (schema {found}, this one knows {known})")]
     TooNew { found: u32, known: u32 },
+    #[error("the store has to be brought up to date first (schema {found}, this program reads {known})")]
+    TooOld { found: u32, known: u32 },
     #[error("SQLite {found} has a bug that can lose commits; {needed} or newer is needed")]
     SqliteTooOld { found: String, needed: &'static str },
     #[error("the database has no extension `citus`")]

@@ -44,7 +44,16 @@ impl Context {
     pub(crate) async fn read_now(&self) -> Result<Option<AnyStore>, Failure> {
         match &self.config.place {
             Place::Folder(folder) if !folder.join(sqlite::FILE_NAME).exists() => Ok(None),
-            Place::Folder(folder) => Ok(Some(AnyStore::Sqlite(Arc::new(Sqlite::open_read_only(folder)?)))),
+            Place::Folder(folder) => match Sqlite::open_read_only(folder) {
+                Ok(store) => Ok(Some(AnyStore::Sqlite(Arc::new(store)))),
+                // A folder is one user's, so nobody else has to be asked; a database may have servers of an older version.
+                Err(StoreError::TooOld { found, known }) => match self.open_to_write().await {
+                    Ok(store) => Ok(Some(store)),
+                    Err(StoreError::Locked) => Err(StoreError::TooOld { found, known }.into()),
+                    Err(error) => Err(error.into()),
+                },
+                Err(error) => Err(error.into()),
+            },
             Place::Postgres(url) => {
                 let options = postgres::Options {
                     read_only: true,

@@ -127,6 +127,10 @@ impl From<StoreError> for Failure {
                 Kind::Configuration,
                 Some("update ropewalk; `ropewalk store status` says who may still read it"),
             ),
+            StoreError::TooOld { .. } => (
+                Kind::Configuration,
+                Some("`ropewalk store migrate` does that; servers of an older version may have to be updated first"),
+            ),
             StoreError::NoCitus => (
                 Kind::Configuration,
                 Some(

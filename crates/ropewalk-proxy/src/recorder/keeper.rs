@@ -285,6 +285,7 @@ fn fault(error: &StoreError) -> Fault {
         StoreError::Stopped => Fault::Stopped,
         StoreError::Database { .. } | StoreError::NoOwner | StoreError::NoExchange => Fault::Unclear,
         StoreError::TooNew { .. }
+        | StoreError::TooOld { .. }
         | StoreError::NoCitus
         | StoreError::SqliteTooOld { .. }
         | StoreError::ReadOnly

@@ -91,9 +91,9 @@ async fn apply(transaction: &Transaction<'_>, version: i32, step: &Step) -> Resu
 /// Checks that a database can be read without changing it.
 pub(super) async fn check_readable(client: &mut Client) -> Result<()> {
     let transaction = client.transaction().await.map_err(problem)?;
-    match check_version(&transaction, true).await? {
-        0 => Err(StoreError::Damaged("the database holds no store".to_owned())),
-        _ => Ok(()),
+    match versions(&transaction).await? {
+        Some(found) if found.version > 0 => found.check_readable(),
+        _ => Err(StoreError::Damaged("the database holds no store".to_owned())),
     }
 }
 

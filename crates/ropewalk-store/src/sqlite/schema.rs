@@ -323,11 +323,7 @@ pub(super) fn migrate(connection: &mut Connection) -> Result<()> {
 
 /// Checks that a store can be read without changing it.
 pub(super) fn check_version(connection: &Connection) -> Result<()> {
-    let found = versions(connection)?;
-    match found.can_read() {
-        true => Ok(()),
-        false => Err(found.too_new()),
-    }
+    versions(connection)?.check_readable()
 }
 
 pub(super) fn version(connection: &Connection) -> Result<u32> {

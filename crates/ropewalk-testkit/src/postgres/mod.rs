@@ -193,11 +193,21 @@ impl PrivatePostgres {
 
     /// Runs statements with `psql` and gives what it prints, without decoration.
     pub fn run_sql(&self, database: &str, statements: &str) -> Result<String, String> {
+        let output = succeed(self.psql(database).args(["-c", statements]))?;
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+
+    /// Runs a file of statements with `psql`, such as `pg_dump` writes.
+    pub fn run_file(&self, database: &str, file: &Path) -> Result<(), String> {
+        succeed(self.psql(database).arg("-f").arg(file)).map(drop)
+    }
+
+    fn psql(&self, database: &str) -> Command {
         let mut psql = Command::new(self.bin.join("psql"));
         psql.args(["-XAtq", "-v", "ON_ERROR_STOP=1", "-U", "postgres", "-p"]);
         psql.arg(self.port.to_string()).arg("-h").arg(&self.folder);
-        let output = succeed(psql.args(["-d", database, "-c", statements]))?;
-        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        psql.args(["-d", database]);
+        psql
     }
 }
 

@@ -2,18 +2,41 @@
 
 mod backup;
 mod forget;
+mod upgrade;
 
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use ropewalk_testkit::postgres::{PrivatePostgres, database_of};
 use serde_json::Value;
+use tokio::task::JoinHandle;
 
+use crate::serve::client::{Kind, call};
 use crate::store::{TestStore, jsonl, turn};
 
 /// Words that nothing else in these tests says.
 const SECRET: &str = "the heirloom is buried below the third sundial of Vellmoor";
 const SECRET_ANSWER: &str = "Then dig at Quorntide, where the shadow of the yew ends at noon.";
+
+/// Where stores are: in their folder, and in a database of their own.
+fn engines() -> [Option<String>; 2] {
+    [None, Some(fresh_database())]
+}
+
+fn fresh_database() -> String {
+    PrivatePostgres::shared().unwrap().fresh_database().unwrap()
+}
+
+/// So many calls, one after the other, beside whatever else happens.
+fn load(server: SocketAddr, calls: usize) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        for number in 0..calls {
+            let kind = Kind::ALL[number % Kind::ALL.len()];
+            call(server, kind, &format!("load number {number}")).await;
+        }
+    })
+}
 
 /// A store on either engine.
 struct AnyPlace {
@@ -22,10 +45,17 @@ struct AnyPlace {
 }
 
 impl AnyPlace {
+    /// With nothing in it, on the engine of another.
+    fn like(url: Option<&str>) -> Self {
+        AnyPlace {
+            store: TestStore::new(),
+            url: url.map(|_| fresh_database()),
+        }
+    }
+
     /// One of each.
     fn both() -> [AnyPlace; 2] {
-        let url = PrivatePostgres::shared().unwrap().fresh_database().unwrap();
-        [None, Some(url)].map(|url| AnyPlace {
+        engines().map(|url| AnyPlace {
             store: TestStore::new(),
             url,
         })
@@ -51,30 +81,51 @@ impl AnyPlace {
         self.json(&["import", file.to_str().unwrap()]).remove(0)
     }
 
-    /// Every row of every table as text, where there is a server.
-    fn tables(&self) -> String {
-        let Some(url) = &self.url else { return String::new() };
-        let server = PrivatePostgres::shared().unwrap();
-        let sql = |statement: &str| server.run_sql(database_of(url), statement).unwrap();
-        let tables = sql("SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
-        let mut all = String::new();
-        for table in tables.lines().map(str::trim).filter(|table| !table.is_empty()) {
-            for row in sql(&format!("SELECT t::text FROM {table} t")).lines() {
-                all.push_str(row);
-                all.push('\n');
-                // What is bytes in it, as text, and unpacked where it is packed.
-                for hex in row.split("\\x").skip(1) {
-                    let digits: String = hex.chars().take_while(char::is_ascii_hexdigit).collect();
-                    let bytes = unhex(&digits);
-                    all.push_str(&String::from_utf8_lossy(&bytes));
-                    if let Ok(unpacked) = zstd::decode_all(&bytes[..]) {
-                        all.push_str(&String::from_utf8_lossy(&unpacked));
-                    }
-                    all.push('\n');
+    /// Neither its files nor its tables have one of these words.
+    fn assert_without(&self, words: &[&str]) {
+        assert_without(&self.store.data(), self.url.as_deref(), words);
+    }
+
+    /// What a statement gives, where there is a server.
+    fn sql(&self, statement: &str) -> String {
+        sql(self.url.as_deref().unwrap(), statement)
+    }
+}
+
+fn sql(url: &str, statement: &str) -> String {
+    let server = PrivatePostgres::shared().unwrap();
+    server.run_sql(database_of(url), statement).unwrap()
+}
+
+/// Every row of every table of a database as text.
+fn tables(url: &str) -> String {
+    let names = sql(url, "SELECT tablename FROM pg_tables WHERE schemaname = 'public'");
+    let mut all = String::new();
+    for table in names.lines().map(str::trim).filter(|table| !table.is_empty()) {
+        for row in sql(url, &format!("SELECT t::text FROM {table} t")).lines() {
+            all.push_str(row);
+            all.push('\n');
+            // What is bytes in it, as text, and unpacked where it is packed.
+            for hex in row.split("\\x").skip(1) {
+                let digits: String = hex.chars().take_while(char::is_ascii_hexdigit).collect();
+                let bytes = unhex(&digits);
+                all.push_str(&String::from_utf8_lossy(&bytes));
+                if let Ok(unpacked) = zstd::decode_all(&bytes[..]) {
+                    all.push_str(&String::from_utf8_lossy(&unpacked));
                 }
+                all.push('\n');
             }
         }
-        all
+    }
+    all
+}
+
+/// No file of a folder and no table of a database has one of these words, which are in lower case.
+fn assert_without(folder: &Path, url: Option<&str>, words: &[&str]) {
+    assert_eq!(files_with(folder, words).len(), 0);
+    let tables = url.map(tables).unwrap_or_default().to_lowercase();
+    for word in words {
+        assert!(!tables.contains(word), "{word} is in a table");
     }
 }
 

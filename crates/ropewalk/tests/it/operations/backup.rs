@@ -1,11 +1,9 @@
 //! A backup has what was acknowledged before it began, and is a store again.
 
-use ropewalk_testkit::postgres::PrivatePostgres;
 use ropewalk_testkit::upstream::Upstream;
 use ropewalk_testkit::upstream::provider::Provider;
 
-use super::{AnyPlace, told_file};
-use crate::serve::client::{Kind, call};
+use super::{AnyPlace, engines, load, told_file};
 use crate::serve::server::{Place, wait_until};
 use crate::stderr;
 use crate::store::TestStore;
@@ -22,13 +20,7 @@ fn a_restored_store_is_the_one_that_was_backed_up() {
         let onto_itself = place.store.run(&place.arguments(&["restore", file.to_str().unwrap()]));
         assert_eq!(onto_itself.status.code(), Some(2), "{}", stderr(&onto_itself));
 
-        let restored = AnyPlace {
-            store: TestStore::new(),
-            url: place
-                .url
-                .as_ref()
-                .map(|_| PrivatePostgres::shared().unwrap().fresh_database().unwrap()),
-        };
+        let restored = AnyPlace::like(place.url.as_deref());
         let said = &restored.json(&["restore", file.to_str().unwrap()])[0];
         assert_eq!((&said["exchanges"], &said["owners"]), (&4.into(), &1.into()), "{said}");
         for shown in [
@@ -70,44 +62,19 @@ fn a_damaged_backup_restores_nothing() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_backup_under_load_has_everything_that_ended_before_it() {
-    for url in [None, Some(PrivatePostgres::shared().unwrap().fresh_database().unwrap())] {
+    for url in engines() {
         let upstream = Upstream::start().await;
         upstream.answer_as(Provider::new());
-        let mut place = Place::before(&upstream);
-        if let Some(url) = &url {
-            place = place.recording_to(url);
-        }
+        let place = Place::on(&upstream, url.as_deref());
         let server = place.serve();
         server.wait_until_ready();
-        for number in 0..40 {
-            call(
-                server.address,
-                Kind::ALL[number % Kind::ALL.len()],
-                &format!("before {number}"),
-            )
-            .await;
-        }
+        load(server.address, 40).await.unwrap();
         // At once: most of it may be in the journal only.
-        let address = server.address;
-        let load = tokio::spawn(async move {
-            for number in 0..80 {
-                call(
-                    address,
-                    Kind::ALL[number % Kind::ALL.len()],
-                    &format!("during {number}"),
-                )
-                .await;
-            }
-        });
+        let load = load(server.address, 80);
         let file = place.store.folder().join("backup.tar.zst");
         place.store.ok(&place.over_store(&["backup", file.to_str().unwrap()]));
         load.await.unwrap();
-        let restored = AnyPlace {
-            store: TestStore::new(),
-            url: url
-                .as_ref()
-                .map(|_| PrivatePostgres::shared().unwrap().fresh_database().unwrap()),
-        };
+        let restored = AnyPlace::like(url.as_deref());
         restored.ok(&["restore", file.to_str().unwrap()]);
         restored.ok(&["fsck", "--read-data"]);
         wait_until(|| (place.exchanges().len() == 120).then_some(()));

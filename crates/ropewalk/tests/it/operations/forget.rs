@@ -3,21 +3,36 @@
 use ropewalk_testkit::upstream::Upstream;
 use ropewalk_testkit::upstream::provider::Provider;
 
-use super::{AnyPlace, SECRET, SECRET_ANSWER, files_with, told, told_file};
+use serde_json::Value;
+
+use super::{AnyPlace, SECRET, SECRET_ANSWER, assert_without, engines, files_with, load, told, told_file};
 use crate::serve::client::{Kind, call};
 use crate::serve::server::{Place, wait_until};
 use crate::stderr;
-use crate::store::jsonl;
+use crate::store::{jsonl, turn};
 
 /// Words of what is forgotten that nothing else says.
 const WORDS: [&str; 5] = ["heirloom", "sundial", "vellmoor", "quorntide", "third sundial of"];
 
 fn assert_nothing_left(place: &AnyPlace) {
-    assert_eq!(files_with(&place.store.data(), &WORDS).len(), 0);
-    let tables = place.tables();
-    for word in WORDS {
-        assert!(!tables.to_lowercase().contains(word), "{word} is in a table");
-    }
+    place.assert_without(&WORDS);
+}
+
+/// What does not depend on what was said.
+fn links(rows: &[Value]) -> Vec<[Value; 7]> {
+    let link = |row: &Value| {
+        [
+            "id",
+            "conversation_id",
+            "branch_id",
+            "parent_exchange_id",
+            "input_node",
+            "usage",
+            "cost_usd",
+        ]
+        .map(|name| row[name].clone())
+    };
+    rows.iter().map(link).collect()
 }
 
 #[test]
@@ -76,21 +91,6 @@ fn what_an_exchange_brought_goes_from_every_request_that_repeats_it() {
         place.ok(&["forget", "told-2", "--yes"]);
         assert_nothing_left(&place);
         place.ok(&["fsck", "--read-data"]);
-        let links = |rows: &[serde_json::Value]| -> Vec<_> {
-            let link = |row: &serde_json::Value| {
-                [
-                    "id",
-                    "conversation_id",
-                    "branch_id",
-                    "parent_exchange_id",
-                    "input_node",
-                    "usage",
-                    "cost_usd",
-                ]
-                .map(|name| row[name].clone())
-            };
-            rows.iter().map(link).collect()
-        };
         let after = place.json(&["log", "--exchanges"]);
         assert_eq!(links(&after), links(&before), "links, usage and cost stay");
         let rebuilt = &place.json(&["rebuild"])[0];
@@ -110,36 +110,153 @@ fn what_an_exchange_brought_goes_from_every_request_that_repeats_it() {
     }
 }
 
+/// Says that text, and leaves nothing of it where it is forgotten: who said it, and the words of it that nothing else says.
+fn forget_message(place: &AnyPlace, said: &str, words: &[&str], stays: &str) {
+    place.import(&told_file(&place.store));
+    let before = place.json(&["log", "--exchanges"]);
+    let messages = place.json(&["show", before[2]["friendly_id"].as_str().unwrap()]);
+    let message = messages.iter().find(|message| message["content"] == said).unwrap();
+    let reference = message["reference"].as_str().unwrap();
+    assert!(reference.starts_with("@conversation_"), "{reference}");
+    assert!(place.ok(&["search", words[0]]).contains("1 "), "it is found");
+
+    let done = &place.json(&["forget", reference, "--yes"])[0];
+    assert_eq!(done["forgets"]["exchanges"], 0, "{done}");
+    place.assert_without(words);
+    place.ok(&["fsck", "--read-data"]);
+    let searched = place.store.run(&place.arguments(&["search", words[0]]));
+    assert_eq!(searched.status.code(), Some(1), "nobody said that");
+    let gone = place.store.run(&place.arguments(&["resolve", reference]));
+    assert_eq!(gone.status.code(), Some(1), "{}", stderr(&gone));
+    let repeating = place.ok(&["show", "told-3", "--raw", "request"]);
+    assert!(
+        repeating.contains("[forgotten]") && repeating.contains(stays),
+        "{repeating}"
+    );
+    let after = place.json(&["log", "--exchanges"]);
+    assert_eq!(links(&after), links(&before), "links, usage and cost stay");
+    assert_eq!(place.json(&["rebuild"])[0]["moved"], 0);
+    let again = place.store.file("again.exchanges.jsonl", &jsonl(&told()));
+    assert_eq!(place.import(&again)["known"], 4);
+    place.assert_without(words);
+}
+
+#[test]
+fn a_message_goes_alone_and_from_every_request_that_repeats_it() {
+    for place in AnyPlace::both() {
+        forget_message(&place, SECRET, &["heirloom", "sundial", "vellmoor"], SECRET_ANSWER);
+    }
+    for place in AnyPlace::both() {
+        forget_message(&place, SECRET_ANSWER, &["quorntide", "shadow of the yew"], SECRET);
+    }
+}
+
+/// So many turns that their owner gets a dictionary, which learns what they all say.
+fn told_often() -> Vec<Value> {
+    let mut said: Vec<String> = Vec::new();
+    let mut turns = Vec::new();
+    for number in 0..130 {
+        said.push(format!("Note {number}: {SECRET}, in row {}.", number * 7 % 100));
+        said.push(format!("Noted as {number}. {SECRET_ANSWER}"));
+        let all: Vec<&str> = said.iter().map(String::as_str).collect();
+        turns.push(turn(&format!("often-{number}"), number, &all));
+    }
+    turns
+}
+
+#[test]
+fn what_a_dictionary_has_learnt_of_it_goes_as_well() {
+    let [_, place] = AnyPlace::both();
+    let often = place.store.file("often.exchanges.jsonl", &jsonl(&told_often()));
+    place.import(&often);
+    let dictionaries = || {
+        place
+            .sql("SELECT encode(bytes, 'escape') FROM dictionary")
+            .to_lowercase()
+    };
+    assert!(dictionaries().contains("sundial"), "it has learnt that");
+    // What is recorded now is packed with it.
+    let other = turn(
+        "other",
+        900,
+        &["What is a ropewalk?", "A long lane where ropes are made."],
+    );
+    let other = place.store.file("other.exchanges.jsonl", &jsonl(&[other]));
+    place.import(&other);
+    let packed = "SELECT count(*) FROM part WHERE codec > 1";
+    assert_ne!(place.sql(packed), "0");
+    let before = place.ok(&["show", "other", "--raw", "response"]);
+
+    let friendly = place.json(&["log", "--exchanges"])[0]["friendly_id"].clone();
+    place.ok(&["forget", friendly.as_str().unwrap(), "--yes"]);
+    assert_eq!(dictionaries(), "");
+    assert_eq!(place.sql(packed), "0");
+    assert_nothing_left(&place);
+    assert_eq!(place.ok(&["show", "other", "--raw", "response"]), before);
+    place.ok(&["fsck", "--read-data"]);
+    assert_eq!(
+        place.import(&place.store.file("more.exchanges.jsonl", &jsonl(&told())))["new"],
+        3
+    );
+    place.ok(&["fsck", "--read-data"]);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_server_forgets_while_it_records_and_its_journal_forgets_with_it() {
-    let upstream = Upstream::start().await;
-    upstream.answer_as(Provider::new());
-    let place = Place::before(&upstream);
-    let server = place.serve();
-    server.wait_until_ready();
-    let asked = "the heirloom of Vellmoor, asked for while a server runs";
-    call(server.address, Kind::Messages { streams: true }, asked).await;
-    wait_until(|| (place.exchanges().len() == 1).then_some(()));
-    assert!(!files_with(&place.data(), &["vellmoor"]).is_empty());
-    let id = place.exchanges()[0]["conversation_id"].as_str().unwrap().to_owned();
-    let address = server.address;
-    let load = tokio::spawn(async move {
-        for number in 0..60 {
-            let kind = Kind::ALL[number % Kind::ALL.len()];
-            call(address, kind, &format!("load number {number}")).await;
+    for url in engines() {
+        let upstream = Upstream::start().await;
+        upstream.answer_as(Provider::new());
+        let place = Place::on(&upstream, url.as_deref());
+        let server = place.serve();
+        server.wait_until_ready();
+        let asked = "the heirloom of Vellmoor, asked for while a server runs";
+        call(server.address, Kind::Messages { streams: true }, asked).await;
+        wait_until(|| (place.exchanges().len() == 1).then_some(()));
+        assert!(!files_with(&place.data(), &["vellmoor"]).is_empty());
+        let id = place.exchanges()[0]["conversation_id"].as_str().unwrap().to_owned();
+        let load = load(server.address, 60);
+        let forgotten = place.over_store(&["forget", &id, "--yes"]);
+        let done = place.store.json(&forgotten).remove(0);
+        assert_eq!(done["forgets"]["conversations"], 1);
+        load.await.unwrap();
+        wait_until(|| (place.exchanges().len() == 60).then_some(()));
+        if url.is_none() {
+            // Who records to a database keeps the segment at hand until it is full, or until it stops.
+            assert_eq!(done["store"]["leaves_copies"], false, "{done}");
+            assert_without(&place.data(), None, &["vellmoor"]);
         }
-    });
-    let done = place.store.json(&["forget", &id, "--yes"]).remove(0);
-    assert_eq!(done["forgets"]["conversations"], 1);
-    load.await.unwrap();
-    wait_until(|| (place.exchanges().len() == 60).then_some(()));
-    wait_until(|| files_with(&place.data(), &["vellmoor"]).is_empty().then_some(()));
-    assert!(server.stop().is_recorded());
-    assert!(files_with(&place.data(), &["vellmoor"]).is_empty());
-    place.store.ok(&["fsck", "--read-data"]);
-    // The journal is read again by the next one.
-    place.record_what_is_left();
-    assert_eq!(place.exchanges().len(), 60);
+        assert!(server.stop().is_recorded());
+        // The journal is read again by the next one.
+        place.record_what_is_left();
+        assert_eq!(place.exchanges().len(), 60);
+        assert_without(&place.data(), url.as_deref(), &["vellmoor"]);
+        place.store.ok(&place.over_store(&["fsck", "--read-data"]));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bodies_are_dropped_while_a_server_records() {
+    for url in engines() {
+        let upstream = Upstream::start().await;
+        upstream.answer_as(Provider::new());
+        let place = Place::on(&upstream, url.as_deref());
+        let server = place.serve();
+        server.wait_until_ready();
+        load(server.address, 20).await.unwrap();
+        wait_until(|| (place.exchanges().len() == 20).then_some(()));
+        let load = load(server.address, 60);
+        // Everything that is there when it begins.
+        let retain = place.over_store(&["retain", "--older-than", "2100-01-01"]);
+        let dropped = place.store.json(&retain).remove(0);
+        assert!(dropped["dropped"]["holes"].as_u64().unwrap() >= 20, "{dropped}");
+        load.await.unwrap();
+        wait_until(|| (place.exchanges().len() == 80).then_some(()));
+        assert!(server.stop().is_recorded());
+        place.store.ok(&place.over_store(&["fsck", "--read-data"]));
+        let rebuilt = place.store.json(&place.over_store(&["rebuild"])).remove(0);
+        assert_eq!(rebuilt["moved"], 0, "{rebuilt}");
+        assert_eq!(place.exchanges().len(), 80, "rows stay");
+    }
 }
 
 #[test]

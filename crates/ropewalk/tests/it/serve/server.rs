@@ -37,6 +37,15 @@ impl Place {
         Place::with(upstream, "")
     }
 
+    /// Recording to its folder, or to that PostgreSQL database.
+    pub(crate) fn on(upstream: &Upstream, database: Option<&str>) -> Self {
+        let place = Place::before(upstream);
+        match database {
+            Some(address) => place.recording_to(address),
+            None => place,
+        }
+    }
+
     /// With this in the configuration file.
     pub(crate) fn with(upstream: &Upstream, config: &str) -> Self {
         let mut place = Place::bare(config);
