@@ -8,7 +8,7 @@ use ropewalk_engine::replay::ReplayError;
 use ropewalk_engine::view::ViewError;
 use ropewalk_store::StoreError;
 
-use crate::print::text::one_line;
+use crate::print::text::{json, one_line};
 
 /// Who can mend it. The numbers are the exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -93,7 +93,7 @@ impl Failure {
             let error = serde_json::json!({"error": {
                 "code": code, "kind": self.kind.name(), "message": self.message, "hint": self.hint,
             }});
-            eprintln!("{error}");
+            eprintln!("{}", json(&error.to_string()));
         } else {
             // What went wrong may quote what a model said.
             eprintln!("error: {}", one_line(&self.message));

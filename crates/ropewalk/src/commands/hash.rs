@@ -1,6 +1,6 @@
 //! `ropewalk hash`: every hash of an exchange, without a store.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 
 use bytes::Bytes;
@@ -17,6 +17,7 @@ use serde::Serialize;
 
 use crate::cli::Hash;
 use crate::failure::{Failure, Kind};
+use crate::print::out::Out;
 
 pub(crate) fn run(arguments: &Hash) -> Result<(), Failure> {
     let input = read(&arguments.file)?;
@@ -25,16 +26,11 @@ pub(crate) fn run(arguments: &Hash) -> Result<(), Failure> {
     } else {
         vec![lone_exchange(input, arguments)?]
     };
-    let mut out = std::io::stdout().lock();
+    let mut out = Out::new();
     for exchange in &exchanges {
-        let hashes = hashes(exchange, arguments.chain)?;
-        let line = serde_json::to_string(&hashes).map_err(|error| Failure::new(Kind::Usage, error.to_string()))?;
-        // A closed pipe (`| head`) is the reader's way to say enough.
-        if writeln!(out, "{line}").is_err() {
-            break;
-        }
+        out.json(&hashes(exchange, arguments.chain)?)?;
     }
-    Ok(())
+    out.finish()
 }
 
 /// What is hashed: one request, and its response if there is one.

@@ -22,7 +22,7 @@ use crate::client::{Sent, Until, send};
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 use crate::print::out::{Out, say};
-use crate::print::text::{lines, one_line};
+use crate::print::text::{json, lines, one_line};
 
 /// How long a running server may take to record an answer before the command ends without having seen it.
 const RECORDING_TRIES_MAX: usize = 600;
@@ -39,7 +39,8 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Replay) -> Result<()
     };
     if arguments.dry_run {
         let mut out = Out::new();
-        out.bytes(&again.body)?;
+        // What is sent, as a terminal can show it.
+        out.bytes(json(&String::from_utf8_lossy(&again.body)).as_bytes())?;
         return out.finish();
     }
     let replayer = Replayer::open(context, &owner, &arguments.otherwise).await?;

@@ -9,7 +9,7 @@ use clap::ColorChoice;
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-use super::text::cut_painted;
+use super::text::{cut_painted, json};
 use crate::failure::{Failure, Kind};
 
 /// Columns of output that goes to no terminal, unless COLUMNS says otherwise.
@@ -113,7 +113,7 @@ impl Out {
 
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
         let line = serde_json::to_string(value).map_err(|error| Failure::new(Kind::Internal, error.to_string()))?;
-        self.line(&line)
+        self.line(&json(&line))
     }
 
     /// As [`Out::json`], for what does not say itself which version of its form it has.

@@ -1,5 +1,7 @@
 //! Text from models is hostile: it may move the cursor, change colours or turn the direction of writing.
 
+use std::borrow::Cow;
+
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 /// One line: everything that is not plain text escaped, white space as one blank.
@@ -24,6 +26,26 @@ pub(crate) fn lines(text: &str) -> String {
         }
     }
     lines
+}
+
+/// JSON that says the same and does nothing to a terminal. Outside of strings, JSON has white space and nothing else that would.
+pub(crate) fn json(text: &str) -> Cow<'_, str> {
+    let is_white_space = |c: char| matches!(c, '\n' | '\r' | '\t');
+    let is_raw = |c: char| is_escaped(c) && !is_white_space(c);
+    if !text.chars().any(is_raw) {
+        return Cow::Borrowed(text);
+    }
+    let mut json = String::with_capacity(text.len() + 64);
+    for c in text.chars() {
+        match is_raw(c) {
+            true => c
+                .encode_utf16(&mut [0; 2])
+                .iter()
+                .for_each(|unit| json.push_str(&format!("\\u{unit:04x}"))),
+            false => json.push(c),
+        }
+    }
+    Cow::Owned(json)
 }
 
 /// At most `width` columns of one line; what is cut off is an ellipsis.
@@ -101,11 +123,15 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
 }
 
 fn push_escaped(out: &mut String, c: char) {
-    if c.is_control() || turns_direction(c) || is_unseen_break(c) {
+    if is_escaped(c) {
         out.extend(c.escape_unicode());
     } else {
         out.push(c);
     }
+}
+
+fn is_escaped(c: char) -> bool {
+    c.is_control() || turns_direction(c) || is_unseen_break(c)
 }
 
 /// Marks, embeddings, overrides and isolates: they make a line read otherwise than it is written.
@@ -131,6 +157,15 @@ mod tests {
         assert_eq!(lines("a\r\nb\tc\rd\u{9b}2J"), "a\nb\tc\\u{d}d\\u{9b}2J");
         assert_eq!(one_line("  two\n\nlines "), "two lines");
         assert_eq!(one_line("žluť 漢字 🚀"), "žluť 漢字 🚀");
+    }
+
+    #[test]
+    fn json_stays_what_it_says() {
+        let said = "a\u{202e}b\u{9b}2J\u{7f}\u{e0041}漢";
+        let written = serde_json::to_string(said).unwrap();
+        assert_eq!(json(&written), "\"a\\u202eb\\u009b2J\\u007f\\udb40\\udc41漢\"");
+        assert_eq!(serde_json::from_str::<String>(&json(&written)).unwrap(), said);
+        assert!(matches!(json("{}"), Cow::Borrowed("{}")));
     }
 
     #[test]

@@ -10,7 +10,7 @@ use crate::store::TestStore;
 use crate::{ropewalk, stderr, stdout};
 
 /// The verbs, as the program lists them.
-fn verbs() -> Vec<String> {
+pub(crate) fn verbs() -> Vec<String> {
     let help = stdout(&ropewalk(&["--help"]));
     let commands = help.split("Commands:\n").nth(1).unwrap().split("\n\n").next().unwrap();
     let names = commands
