@@ -94,6 +94,9 @@ struct Detail<'a> {
     /// Of an answer that was reused: what it would have cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     saved: Option<Saved>,
+    /// The provider was sent more than the client wrote: what its references mean.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    brings_references: bool,
 }
 
 /// What was found out about an exchange while it was prepared.
@@ -114,12 +117,14 @@ struct Failure<'a> {
 
 pub(crate) fn write(raw: &RawExchange, spawned_at: &[(String, Micros)], hints: &Hints, found: Found<'_>) -> String {
     let answer = found.answer;
-    let request_headers = |name: &str| REQUEST_HEADERS.contains(&name) || HINT_HEADERS.contains(&name);
+    let is_chosen = raw.witness.headers_are_chosen;
+    let request_headers = |name: &str| is_chosen || REQUEST_HEADERS.contains(&name) || HINT_HEADERS.contains(&name);
+    let response_headers = |name: &str| is_chosen || RESPONSE_HEADERS.contains(&name);
     let detail = Detail {
         method: clean(&raw.method, WORD_BYTES_MAX),
         path: path(&raw.path),
         request_headers: kept(&raw.request_headers, request_headers),
-        response_headers: kept(&raw.response_headers, |name| RESPONSE_HEADERS.contains(&name)),
+        response_headers: kept(&raw.response_headers, response_headers),
         hints: said(hints),
         spawned_at: spawned_at.iter().map(|(id, at)| (&**id, at.0)).collect(),
         first_byte_ms: raw.witness.first_byte_at.map(|at| (at.0 - raw.at.0).max(0) / 1_000),
@@ -133,6 +138,7 @@ pub(crate) fn write(raw: &RawExchange, spawned_at: &[(String, Micros)], hints: &
             message: &error.message,
         }),
         saved: found.saved,
+        brings_references: raw.sent_body.is_some(),
     };
     // Maps with text keys and plain values always serialise.
     serde_json::to_string(&detail).unwrap_or_default()
@@ -159,6 +165,7 @@ pub(crate) struct Kept {
     pub(crate) reuse: Option<String>,
     pub(crate) served_model: Option<String>,
     pub(crate) saved: Option<Saved>,
+    pub(crate) brings_references: bool,
 }
 
 impl Kept {

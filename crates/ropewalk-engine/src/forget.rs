@@ -135,14 +135,12 @@ impl<S: Store> View<'_, S> {
     async fn plan_bodies(&self, root: ExchangeNumber, plan: &mut Plan) -> Result<()> {
         let mut count = 0;
         for row in self.all_rows_of(root).await? {
-            let request = self.store.body(self.owner, row.number, Half::Request).await?;
-            let response = self.store.body(self.owner, row.number, Half::Response).await?;
+            let (request, response) = row.lengths_left();
             if request.is_none() && response.is_none() {
                 continue;
             }
             count += 1;
-            plan.counts.bytes +=
-                request.map_or(0, |body| body.len() as u64) + response.map_or(0, |body| body.len() as u64);
+            plan.counts.bytes += request.unwrap_or_default() + response.unwrap_or_default();
             plan.forgetting.holed.push(Holed {
                 exchange: row.number,
                 request: HoledRequest::Dropped,

@@ -43,6 +43,8 @@ pub struct Witness {
     pub client_left: bool,
     /// When the response began.
     pub first_byte_at: Option<Micros>,
+    /// Whoever recorded it kept only the headers that it was told to keep: all that are there may be written down.
+    pub headers_are_chosen: bool,
     /// By when how many bytes of the response's body had come, growing in both.
     pub arrivals: Vec<(u64, Micros)>,
 }

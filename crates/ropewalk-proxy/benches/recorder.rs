@@ -24,7 +24,7 @@ fn main() {
     let files = Arc::new(Folder::open(&folder.path().join("journal")).unwrap());
     let (tee, inbox) = channel(1 << 30);
     let (journal, writer) = Journal::open(files, Settings::default(), Arc::default()).unwrap();
-    let worker = Worker::start(inbox, writer, Box::new(KeepAsItIs), Arc::clone(journal.counters())).unwrap();
+    let worker = Worker::start(inbox, writer, Box::new(KeepAsItIs), &[], Arc::clone(journal.counters())).unwrap();
     for number in 0..EXCHANGES {
         send(&tee, number);
     }

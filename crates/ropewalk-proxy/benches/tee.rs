@@ -20,7 +20,7 @@ fn main() {
     let files = Arc::new(Folder::open(folder.path()).unwrap());
     let (tee, inbox) = channel(64 << 20);
     let (journal, writer) = Journal::open(files, Settings::default(), Arc::default()).unwrap();
-    let worker = Worker::start(inbox, writer, Box::new(KeepAsItIs), Arc::clone(journal.counters())).unwrap();
+    let worker = Worker::start(inbox, writer, Box::new(KeepAsItIs), &[], Arc::clone(journal.counters())).unwrap();
     // So that the thread has its name.
     send(&tee, 1, 1);
     for (name, body_bytes, group, rounds) in [

@@ -30,6 +30,10 @@ pub struct Forgetting {
 }
 
 impl Forgetting {
+    pub fn is_nothing(&self) -> bool {
+        self.removed.is_empty() && self.holed.is_empty() && self.sessions.is_empty() && self.quoted.is_empty()
+    }
+
     /// What is not to come back beside the exchanges: names that people type, and sessions. When it was forgotten, if it is to
     /// be remembered at all.
     pub(crate) fn named_graves(&self) -> Option<(Micros, Vec<Grave<'_>>)> {
@@ -87,6 +91,9 @@ pub enum HoledRequest {
 pub struct Hole {
     /// What linking concluded while all of it was there; `None` where it was not linked yet.
     pub link: Option<KeptLink>,
+    /// Whether its request is still there, or something of it.
+    pub has_request: bool,
+    pub has_response: bool,
 }
 
 /// What a decision rests on, as it stood.

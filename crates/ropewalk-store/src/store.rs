@@ -278,6 +278,15 @@ impl ExchangeRow {
         }
     }
 
+    /// Lengths of the bodies that are still there, request and response. Of a request that was rewritten a little less is left.
+    pub fn lengths_left(&self) -> (Option<u64>, Option<u64>) {
+        let is_left = |half: fn(&Hole) -> bool| self.hole.as_ref().is_none_or(half);
+        (
+            is_left(|hole| hole.has_request).then_some(self.request_length),
+            self.response_length.filter(|_| is_left(|hole| hole.has_response)),
+        )
+    }
+
     /// Leaves the request only: the exchange as it was before its answer ended.
     pub(crate) fn hide_end(&mut self) {
         self.ended_at = None;

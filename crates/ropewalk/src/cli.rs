@@ -7,12 +7,13 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use age::x25519::Recipient;
 use clap::{Args, ColorChoice, Parser, Subcommand, ValueEnum};
 
 pub(crate) use administration::{
     Audit, Completions, Configuration, Doctor, Hash, Man, Mcp, Statusline, Store, StoreVerb,
 };
-pub(crate) use operations::{Backup, DropWhat, Forget, Fsck, Gc, Restore, Retain};
+pub(crate) use operations::{Backup, DropWhat, Forget, Fsck, Gc, Restore, Retain, size};
 
 #[derive(Debug, Parser)]
 #[command(
@@ -130,7 +131,8 @@ pub(crate) enum Verb {
 /// Stand between clients and providers, and record what passes
 ///
 /// Clients need nothing but the address: ANTHROPIC_BASE_URL=http://127.0.0.1:8742, OPENAI_BASE_URL=http://127.0.0.1:8742/v1.
-/// What passes is unchanged in both directions. SIGHUP reads tokens and upstreams again; SIGTERM lets streams end.
+/// What passes is unchanged in both directions. SIGHUP reads tokens, upstreams, prices and rules again; SIGTERM lets
+/// streams end.
 ///
 /// With OTEL_EXPORTER_OTLP_ENDPOINT or otel.endpoint, a collector is sent a span of every exchange, without what was said.
 #[derive(Debug, Clone, Default, Args)]
@@ -303,6 +305,8 @@ pub(crate) enum By {
 #[command(after_help = "Examples:
   ropewalk export > everything.exchanges.jsonl
   ropewalk export 3f2a81c0 > one-conversation.exchanges.jsonl
+  ropewalk export --age age1ql3z7hjy54pw3hyww5ayyfg7zqgvc7w3j2elw8zmrj2kg5sfn9aqmcac8p > everything.age
+  age --decrypt -i key.txt everything.age | ropewalk --data ./elsewhere import -
   ropewalk export --format html 3f2a81c0 > talk.html
   ropewalk export --format markdown 3f2a81c0~2 > before-it-went-wrong.md
   ropewalk export --format claude-code 3f2a81c0~2 > ~/.claude/projects/-home-me-site/$(uuidgen).jsonl")]
@@ -314,6 +318,15 @@ pub(crate) struct Export {
     /// How to write it
     #[arg(long, value_enum, default_value_t = ExportFormat::Exchanges)]
     pub(crate) format: ExportFormat,
+
+    /// Encrypt it with age, for whoever has the key of this recipient (age1…); can be repeated
+    #[arg(long = "age", value_name = "RECIPIENT", value_parser = recipient)]
+    pub(crate) recipients: Vec<Recipient>,
+}
+
+fn recipient(text: &str) -> Result<Recipient, String> {
+    let parsed = text.parse();
+    parsed.map_err(|_| "say a recipient, as `age-keygen` prints it: age1…".to_owned())
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

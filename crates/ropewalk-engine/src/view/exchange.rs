@@ -67,6 +67,12 @@ pub struct ExchangeView {
     /// The exchange whose answer was reused.
     #[serde(skip)]
     pub reused_from: Option<String>,
+    /// The provider was sent what references in it mean.
+    #[serde(skip)]
+    pub brings_references: bool,
+    /// Something that it said is not there any more.
+    #[serde(skip)]
+    pub is_forgotten: bool,
 }
 
 #[derive(Debug, Clone, Default, Serialize, ToSchema)]
@@ -244,6 +250,8 @@ impl<S: Store> View<'_, S> {
             response_sha256: row.response_sha256.map(hex::encode),
             reused_from: detail.response_headers.get(REUSED_FROM_HEADER).cloned(),
             saved: detail.saved,
+            brings_references: detail.brings_references,
+            is_forgotten: row.hole.is_some(),
         }
     }
 }

@@ -145,7 +145,10 @@ pub(super) fn exchange(
         response_headers: Vec::new(),
         response_body: None,
         cut_off: false,
-        witness: Witness::default(),
+        witness: Witness {
+            headers_are_chosen: true,
+            ..Witness::default()
+        },
         provenance: None,
     };
     match closing {

@@ -31,13 +31,13 @@ pub(super) struct Desk {
 }
 
 impl Desk {
-    pub(super) fn new(writer: Writer, scrub: Box<dyn Scrub>, under_way: UnderWay) -> Self {
+    pub(super) fn new(writer: Writer, scrub: Box<dyn Scrub>, headers: &[String], under_way: UnderWay) -> Self {
         Desk {
             writer,
             scrub,
             under_way,
-            request_names: Names::of_requests(),
-            response_names: Names::of_responses(),
+            request_names: Names::of_requests(headers),
+            response_names: Names::of_responses(headers),
             target: String::new(),
         }
     }

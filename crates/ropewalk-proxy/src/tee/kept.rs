@@ -2,6 +2,8 @@
 //!
 //! Invariant: only what is on a list. A key, a cookie, a bearer, an owner's token is on none, and so it is never on disk.
 
+use std::borrow::Cow;
+
 use http::{HeaderMap, HeaderName};
 use ropewalk_engine::{QUERY_PARAMETERS, REQUEST_HEADERS, RESPONSE_HEADERS};
 use ropewalk_wire::hints::HINT_HEADERS;
@@ -16,21 +18,23 @@ const TARGET_BYTES_MAX: usize = 4 << 10;
 /// Names by their length: a header is compared with two or three.
 #[derive(Debug)]
 pub(super) struct Names {
-    by_length: Vec<Vec<&'static str>>,
+    by_length: Vec<Vec<Cow<'static, str>>>,
 }
 
 impl Names {
-    pub(super) fn of_requests() -> Self {
-        Self::new(REQUEST_HEADERS.into_iter().chain(HINT_HEADERS))
+    /// With others that somebody wants to be kept, in lower case.
+    pub(super) fn of_requests(others: &[String]) -> Self {
+        Self::new(REQUEST_HEADERS.into_iter().chain(HINT_HEADERS), others)
     }
 
-    pub(super) fn of_responses() -> Self {
-        Self::new(RESPONSE_HEADERS)
+    pub(super) fn of_responses(others: &[String]) -> Self {
+        Self::new(RESPONSE_HEADERS, others)
     }
 
-    fn new(names: impl IntoIterator<Item = &'static str>) -> Self {
-        let mut by_length: Vec<Vec<&'static str>> = Vec::new();
-        for name in names {
+    fn new(usual: impl IntoIterator<Item = &'static str>, others: &[String]) -> Self {
+        let mut by_length: Vec<Vec<Cow<'static, str>>> = Vec::new();
+        let others = others.iter().cloned().map(Cow::Owned);
+        for name in usual.into_iter().map(Cow::Borrowed).chain(others) {
             if by_length.len() <= name.len() {
                 by_length.resize(name.len() + 1, Vec::new());
             }
@@ -55,7 +59,7 @@ impl Names {
     fn has(&self, name: &str) -> bool {
         self.by_length
             .get(name.len())
-            .is_some_and(|names| names.contains(&name))
+            .is_some_and(|names| names.iter().any(|known| known == name))
     }
 }
 
@@ -129,12 +133,21 @@ mod tests {
             ("x-api-key", "secret"),
             ("cookie", "secret"),
             ("session-id", "s"),
+            ("x-tenant", "t"),
+            ("x-tenants", "t"),
         ] {
             headers.append(name, value.parse().unwrap());
         }
-        let names = Names::of_requests();
+        let names = Names::of_requests(&["x-tenant".to_owned()]);
         let mut kept: Vec<_> = names.kept(&headers).collect();
         kept.sort_unstable();
-        assert_eq!(kept, [("session-id", &b"s"[..]), ("user-agent", &b"first"[..])]);
+        assert_eq!(
+            kept,
+            [
+                ("session-id", &b"s"[..]),
+                ("user-agent", &b"first"[..]),
+                ("x-tenant", &b"t"[..])
+            ]
+        );
     }
 }

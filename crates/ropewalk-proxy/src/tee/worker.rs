@@ -79,17 +79,19 @@ impl Missing {
 }
 
 impl Worker {
-    /// Starts the thread. It ends when the [`Tee`](super::Tee) is closed and everything is written, and closes the journal.
+    /// Starts the thread. It ends when the [`Tee`](super::Tee) is closed and everything is written, and closes the journal. `headers`
+    /// are kept beside the usual ones; the caller sees to it that none of them is a credential.
     pub fn start(
         inbox: Inbox,
         writer: Writer,
         scrub: Box<dyn Scrub>,
+        headers: &[String],
         counters: Arc<Counters>,
     ) -> io::Result<JoinHandle<()>> {
         let now = Instant::now();
         let mut worker = Worker {
             inbox,
-            desk: Desk::new(writer, scrub, counters.under_way.clone()),
+            desk: Desk::new(writer, scrub, headers, counters.under_way.clone()),
             counters,
             open: HashMap::new(),
             touched: Vec::new(),

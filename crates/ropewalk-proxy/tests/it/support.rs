@@ -228,7 +228,7 @@ impl Running {
     pub(crate) fn with_scrub(files: Arc<dyn Files>, settings: Settings, scrub: Box<dyn Scrub>) -> Self {
         let (tee, inbox) = channel(8 << 20);
         let (journal, writer) = Journal::open(files, settings, Arc::default()).unwrap();
-        let worker = Worker::start(inbox, writer, scrub, Arc::clone(journal.counters())).unwrap();
+        let worker = Worker::start(inbox, writer, scrub, &[], Arc::clone(journal.counters())).unwrap();
         Running { tee, journal, worker }
     }
 

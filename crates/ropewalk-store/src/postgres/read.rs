@@ -144,7 +144,11 @@ fn hole(row: &Row) -> Result<Option<Hole>> {
         }),
         None => None,
     };
-    Ok(Some(Hole { link }))
+    Ok(Some(Hole {
+        link,
+        has_request: row.get(38),
+        has_response: row.get(39),
+    }))
 }
 
 pub(super) async fn stats(client: &Client, owner: OwnerId) -> Result<Stats> {

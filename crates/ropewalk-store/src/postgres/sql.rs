@@ -34,7 +34,7 @@ macro_rules! exchange_columns {
          e.cost_is_estimate, e.request_sha256, e.response_sha256, e.request_length, e.response_length, e.detail, \
          e.rules_version, p.file, p.line, p.uuid, p.aliases, p.log_begun, \
          (SELECT n.depth FROM node n WHERE n.owner_id = $1 AND n.hash = e.input_node), e.projections, h.exchange, h.kind, h.parent, \
-         h.decision "
+         h.decision, e.request_levels >= 0, coalesce(e.response_levels >= 0, false) "
     };
 }
 

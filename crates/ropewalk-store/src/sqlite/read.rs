@@ -62,7 +62,8 @@ const COLUMNS: &str = "SELECT e.key, coalesce(e.position, e.key & 1099511627775)
      (SELECT depth FROM node WHERE node.key = (e.owner_id << 40 | e.input_node) AND node.owner_id = e.owner_id), \
      e.parent_message, \
      (SELECT p.hashes FROM exchange p WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
-     e.projections, h.exchange, h.kind, h.parent, h.decision FROM exchange e \
+     e.projections, h.exchange, h.kind, h.parent, h.decision, \
+     h.exchange IS NOT NULL AND length(e.request_rope) > 0, h.exchange IS NOT NULL AND e.response_rope IS NOT NULL FROM exchange e \
      LEFT JOIN hole h ON h.owner_id = ?1 AND h.exchange = (e.key & 1099511627775) WHERE e.owner_id = ?1 AND ";
 
 pub(super) fn exchanges(
@@ -257,7 +258,12 @@ fn hole(row: &Row<'_>) -> Result<Option<Hole>> {
         }),
         None => None,
     };
-    Ok(is_there.then_some(Hole { link }))
+    let hole = Hole {
+        link,
+        has_request: row.get(29).map_err(problem)?,
+        has_response: row.get(30).map_err(problem)?,
+    };
+    Ok(is_there.then_some(hole))
 }
 
 pub(super) fn stats(connection: &Connection, owner: OwnerId) -> Result<Stats> {

@@ -207,6 +207,14 @@ pub async fn a_hole_keeps_its_row_and_the_decision_that_linked_it(store: Arc<imp
             .expect("it lost something");
         assert_eq!((kept.kind, &kept.decision[..]), (LinkKind::Turn, &b"why"[..]));
     }
+    let left_of = |row: &ExchangeRow| {
+        let hole = row.hole.as_ref();
+        hole.map(|hole| (hole.has_request, hole.has_response))
+    };
+    assert_eq!(
+        (left_of(&rows[0]), left_of(&rows[1])),
+        (Some((false, false)), Some((true, true)))
+    );
     let parent = |row: &ExchangeRow| row.hole.as_ref()?.link.as_ref()?.parent;
     assert_eq!((parent(&rows[0]), parent(&rows[1])), (None, Some(first)));
     assert!(

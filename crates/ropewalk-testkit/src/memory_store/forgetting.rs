@@ -83,7 +83,6 @@ impl Owned {
         let Some(stored) = self.exchanges.get_mut(&holed.exchange) else {
             return Ok(false);
         };
-        stored.row.hole.get_or_insert(Hole { link });
         match &holed.request {
             HoledRequest::Kept => {}
             HoledRequest::Dropped => (stored.request, stored.sent) = (None, None),
@@ -95,6 +94,12 @@ impl Owned {
         if holed.drops_response {
             stored.response = None;
         }
+        let hole = stored.row.hole.take();
+        stored.row.hole = Some(Hole {
+            link: hole.map_or(link, |hole| hole.link),
+            has_request: stored.request.is_some(),
+            has_response: stored.response.is_some(),
+        });
         if holed.drops_hashes {
             stored.row.hashes.retain(|(kind, _)| kind.is_of_context());
         }

@@ -106,6 +106,10 @@ pub(crate) async fn remove(
     }
     let view = View::new(store, id, owner);
     let Plan { forgetting, counts } = plan(&view, removal).await?;
+    // Whoever finds nothing to drop does not read everything to sweep it.
+    if forgetting.is_nothing() {
+        return Ok(Removed::default());
+    }
     let went = store.forget(id, forgetting).await?;
     Ok(Removed {
         counts,

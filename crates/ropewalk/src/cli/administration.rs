@@ -39,6 +39,7 @@ pub(crate) struct Configuration {
 #[command(after_help = "Examples:
   ropewalk store status
   ropewalk store migrate
+  ropewalk --store postgres://ropewalk@db/ropewalk store drain /mnt/proxy-3/ropewalk     what a dead host had not recorded yet
   ropewalk --store postgres://ropewalk@coordinator/ropewalk store distribute --dry-run")]
 pub(crate) struct Store {
     #[command(subcommand)]
@@ -51,6 +52,12 @@ pub(crate) enum StoreVerb {
     Status {},
     /// Bring the schema up to date; whoever writes next does the same
     Migrate {},
+    /// Record what the journal of a dead server holds, and empty it; one that a server uses is refused. Can be repeated
+    Drain {
+        /// The journal, or the data folder that it is in
+        #[arg(value_name = "DIR")]
+        folder: PathBuf,
+    },
     /// Spread every table over the nodes of a Citus cluster, by owner. Needs the extension `citus`; can be repeated
     Distribute {
         /// Print the statements, and run none

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use serde::Deserialize;
 
 /// Look for damage
 ///
@@ -90,9 +91,11 @@ pub(crate) struct Retain {
     pub(crate) dry_run: bool,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum DropWhat {
     /// What was said; hashes, links, usage and cost stay
+    #[default]
     Bodies,
     All,
 }
@@ -106,7 +109,8 @@ impl DropWhat {
     }
 }
 
-fn size(text: &str) -> Result<u64, String> {
+/// Bytes, as people write them.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let unit = match text[digits.len()..].to_ascii_lowercase().as_str() {
         "" | "b" => 1,

@@ -123,7 +123,7 @@ fn confirmed(counts: &Counts) -> Result<(), Failure> {
 }
 
 /// What it comes to, in words.
-pub(super) fn summary(counts: &Counts) -> String {
+pub(crate) fn summary(counts: &Counts) -> String {
     let mut said = Vec::new();
     for (count, one, many) in [
         (counts.conversations, "conversation", "conversations"),

@@ -242,8 +242,14 @@ fn features(exchange: &ExchangeView) -> Vec<String> {
     if exchange.status != "complete" {
         words.push(exchange.status.to_owned());
     }
-    if exchange.reuse == HIT {
-        words.push("reused".to_owned());
+    for (is_so, word) in [
+        (exchange.is_forgotten, "forgotten"),
+        (exchange.reuse == HIT, "reused"),
+        (exchange.brings_references, "brings a reference"),
+    ] {
+        if is_so {
+            words.push(word.to_owned());
+        }
     }
     words.extend(exchange.branch_id.iter().map(|branch| one_line(branch)));
     words.extend(

@@ -1,5 +1,6 @@
 //! `ropewalk retain`: what is old goes, as far as it is asked for.
 
+use ropewalk_engine::forget::Counts;
 use ropewalk_engine::view::View;
 use ropewalk_store::Micros;
 use ropewalk_store::Store as _;
@@ -36,28 +37,27 @@ pub(crate) async fn run(context: &Context, arguments: &Retain) -> Result<(), Fai
     let Some(view) = context.view(&some).await? else {
         return Ok(());
     };
-    let chosen = chosen(&view, arguments).await?;
-    let roots: Vec<i64> = chosen.iter().map(|row| row.root.0).collect();
-    let only_bodies = arguments.drop == DropWhat::Bodies;
-    let mut counts = ropewalk_engine::forget::Counts::default();
+    let now = jiff::Timestamp::now();
+    let before = arguments.older_than.as_deref().map(|text| parse(text, now));
+    let wanted = Wanted {
+        before: before.transpose()?,
+        max_size: arguments.max_size,
+        project: arguments.project.as_deref(),
+        keep_titled: arguments.keep_titled,
+    };
+    let roots = chosen(&view, &wanted).await?;
+    let mut counts = Counts::default();
     let owner = view.owner_name.clone();
     if arguments.dry_run {
-        let removal = Removal::Conversations { roots, only_bodies };
+        let removal = Removal::Conversations {
+            roots,
+            only_bodies: arguments.drop == DropWhat::Bodies,
+        };
         counts = plan(&view, &removal).await?.counts;
     } else if !roots.is_empty() {
         let mut way = Way::open(context).await?;
         let mut changer = Changer::new(context, &mut way);
-        for some in roots.chunks(BATCH) {
-            let removal = Removal::Conversations {
-                roots: some.to_vec(),
-                only_bodies,
-            };
-            let removed = changer.remove(&owner, removal).await?.counts;
-            counts.conversations += removed.conversations;
-            counts.exchanges += removed.exchanges;
-            counts.holes += removed.holes;
-            counts.bytes += removed.bytes;
-        }
+        counts = drop_conversations(&mut changer, &owner, &roots, arguments.drop).await?;
         changer.shrink().await?;
         let detail = serde_json::json!({"drop": arguments.drop.name(), "dropped": counts});
         audit::note(&context.config, "retain", Some(&owner), None, detail);
@@ -75,28 +75,55 @@ pub(crate) async fn run(context: &Context, arguments: &Retain) -> Result<(), Fai
     out.finish()
 }
 
-/// The conversations that go, the oldest first.
-async fn chosen(view: &View<'_, AnyStore>, arguments: &Retain) -> Result<Vec<ConversationRow>, Failure> {
-    let now = jiff::Timestamp::now();
-    let before = arguments
-        .older_than
-        .as_deref()
-        .map(|text| parse(text, now))
-        .transpose()?;
+/// Which conversations go.
+#[derive(Debug)]
+pub(crate) struct Wanted<'w> {
+    /// Those that did not go on since then.
+    pub(crate) before: Option<Micros>,
+    /// The oldest, until about so much is stored.
+    pub(crate) max_size: Option<u64>,
+    pub(crate) project: Option<&'w str>,
+    pub(crate) keep_titled: bool,
+}
+
+/// Drops conversations, by their roots, or what was said in them.
+pub(crate) async fn drop_conversations(
+    changer: &mut Changer<'_>,
+    owner: &str,
+    roots: &[i64],
+    drop: DropWhat,
+) -> Result<Counts, Failure> {
+    let mut counts = Counts::default();
+    for some in roots.chunks(BATCH) {
+        let removal = Removal::Conversations {
+            roots: some.to_vec(),
+            only_bodies: drop == DropWhat::Bodies,
+        };
+        let removed = changer.remove(owner, removal).await?.counts;
+        counts.conversations += removed.conversations;
+        counts.exchanges += removed.exchanges;
+        counts.holes += removed.holes;
+        counts.bytes += removed.bytes;
+    }
+    Ok(counts)
+}
+
+/// The roots of the conversations that go, the oldest first.
+pub(crate) async fn chosen(view: &View<'_, AnyStore>, wanted: &Wanted<'_>) -> Result<Vec<i64>, Failure> {
     let mut oldest_first = all(view).await?;
     oldest_first.reverse();
     let mut kept = Vec::new();
     for row in oldest_first {
-        if is_meant(view, arguments, &row).await? {
+        if is_meant(view, wanted, &row).await? {
             kept.push(row);
         }
     }
     let figures = view.store.stats(view.owner).await?;
-    let surplus = arguments.max_size.map(|most| figures.stored_bytes.saturating_sub(most));
+    let surplus = wanted.max_size.map(|most| figures.stored_bytes.saturating_sub(most));
     let mut freed = 0;
     let mut chosen = Vec::new();
     for row in kept {
-        let is_old = before.is_some_and(|before| row.last_at < before);
+        let is_old = wanted.before.is_some_and(|before| row.last_at < before);
         let is_surplus = surplus.is_some_and(|surplus| freed < surplus);
         if !is_old && !is_surplus {
             break;
@@ -107,7 +134,7 @@ async fn chosen(view: &View<'_, AnyStore>, arguments: &Retain) -> Result<Vec<Con
             let share = came as f64 / figures.bytes_in.max(1) as f64;
             freed += (share * figures.stored_bytes as f64) as u64;
         }
-        chosen.push(row);
+        chosen.push(row.root.0);
     }
     Ok(chosen)
 }
@@ -127,14 +154,14 @@ async fn all(view: &View<'_, AnyStore>) -> Result<Vec<ConversationRow>, Failure>
 }
 
 /// Whether a conversation is of the project that was asked for, and not one to keep.
-async fn is_meant(view: &View<'_, AnyStore>, arguments: &Retain, row: &ConversationRow) -> Result<bool, Failure> {
-    if let Some(project) = &arguments.project {
+async fn is_meant(view: &View<'_, AnyStore>, wanted: &Wanted<'_>, row: &ConversationRow) -> Result<bool, Failure> {
+    if let Some(project) = wanted.project {
         let root = view.find_row(row.root).await?;
-        if root.and_then(|root| root.project).as_ref() != Some(project) {
+        if root.and_then(|root| root.project).as_deref() != Some(project) {
             return Ok(false);
         }
     }
-    if arguments.keep_titled {
+    if wanted.keep_titled {
         let names = view
             .store
             .names(view.owner, Names::OfConversations(vec![row.root]))
@@ -152,9 +179,11 @@ async fn bytes_of(view: &View<'_, AnyStore>, row: &ConversationRow) -> Result<u6
         let Some(last) = links.last() else { return Ok(sum) };
         after = Some((last.at, last.exchange));
         let rows = view.rows(links.iter().map(|link| link.exchange).collect()).await?;
-        let bytes = rows
-            .iter()
-            .map(|row| row.request_length + row.response_length.unwrap_or_default());
+        // What was dropped before frees nothing now.
+        let bytes = rows.iter().map(|row| {
+            let (request, response) = row.lengths_left();
+            request.unwrap_or_default() + response.unwrap_or_default()
+        });
         sum += bytes.sum::<u64>();
     }
 }

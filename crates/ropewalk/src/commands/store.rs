@@ -1,21 +1,28 @@
 //! `ropewalk store`: which version a store has, who may use it, and how it is brought further.
 
+use std::path::Path;
+
+use ropewalk_proxy::recorder::REJECTED_NAME;
 use ropewalk_store::store::Versions;
 use ropewalk_store::{Postgres, Sqlite, StoreError, postgres};
 use serde_json::json;
 
+use super::drain::{Drained, drain_files, has_journal, locked};
 use crate::any_store::AnyStore;
 use crate::audit;
 use crate::cli::{Store, StoreVerb};
 use crate::config::Place;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
+use crate::print::number::counted;
 use crate::print::out::{Out, say};
+use crate::print::text::one_line;
 
 pub(crate) async fn run(context: &Context, arguments: &Store) -> Result<(), Failure> {
     match &arguments.verb {
         StoreVerb::Status {} => status(context).await,
         StoreVerb::Migrate {} => migrate(context).await,
+        StoreVerb::Drain { folder } => drain_folder(context, folder).await,
         StoreVerb::Distribute { dry_run } => distribute(context, *dry_run).await,
     }
 }
@@ -100,6 +107,49 @@ async fn migrate(context: &Context) -> Result<(), Failure> {
         (true, _) => out.json(&json!({"v": 1, "from": before.version, "to": after.version}))?,
         (false, true) => out.line(&format!("schema {} is up to date", after.version))?,
         (false, false) => out.line(&format!("schema {} became {}", before.version, after.version))?,
+    }
+    out.finish()
+}
+
+/// The journal of a host that is gone: its disk is mounted here, or was copied.
+async fn drain_folder(context: &Context, folder: &Path) -> Result<(), Failure> {
+    let inside = folder.join("journal");
+    let journal = if inside.is_dir() { &*inside } else { folder };
+    if !journal.is_dir() {
+        let message = format!("there is no folder {}", journal.display());
+        return Err(
+            Failure::new(Kind::NotFound, message).hint("name the data folder of the dead server, or its journal")
+        );
+    }
+    // Nothing is made in a folder that is no journal.
+    let drained = match has_journal(journal) {
+        true => {
+            let files = locked(journal)?;
+            let store = context.open_to_write().await?;
+            drain_files(&context.config, files, &store).await?
+        }
+        false => Drained::default(),
+    };
+    if drained != Drained::default() {
+        audit::note(&context.config, "store drain", None, None, json!(drained));
+    }
+    let mut out = Out::new();
+    match context.json {
+        true => out.json(&json!({"v": 1, "folder": journal, "drained": drained}))?,
+        false => {
+            let mut said = vec![counted(drained.exchanges, "new exchange", "new exchanges")];
+            if drained.damaged > 0 {
+                said.push(counted(drained.damaged, "damaged record", "damaged records"));
+            }
+            if drained.rejected > 0 {
+                said.push(format!("{} put aside in {REJECTED_NAME} there", drained.rejected));
+            }
+            out.line(&format!(
+                "{}: {}",
+                one_line(&journal.to_string_lossy()),
+                said.join(", ")
+            ))?;
+        }
     }
     out.finish()
 }

@@ -277,7 +277,7 @@ mod tests {
     fn told(serving: &Serving) -> String {
         let fingerprint = || -> Result<Fingerprint, Failure> { panic!("nobody is known by a key by default") };
         format!(
-            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
+            "{:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?} {:?}",
             serving.listen,
             serving.settings(&[], None, fingerprint).unwrap(),
             serving.journal.settings(),
@@ -285,7 +285,10 @@ mod tests {
             serving.reuse_rules(),
             serving.decode_limits(),
             serving.queue_bytes(),
-            serving.redactor().unwrap()
+            serving.redactor().unwrap(),
+            serving.kept_headers().unwrap(),
+            serving.retain.rules,
+            serving.retain.every()
         )
     }
 

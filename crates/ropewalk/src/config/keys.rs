@@ -3,7 +3,7 @@
 use toml::de::DeTable;
 
 /// Every key that has an effect; `*` stands for a name that the user chooses.
-pub(super) const KEYS: [&str; 61] = [
+pub(super) const KEYS: [&str; 65] = [
     "data",
     "store",
     "owner",
@@ -24,6 +24,7 @@ pub(super) const KEYS: [&str; 61] = [
     "record.redact.builtin",
     "record.redact.patterns",
     "record.redact.paths",
+    "record.headers",
     "journal",
     "journal.level",
     "journal.dir",
@@ -49,6 +50,9 @@ pub(super) const KEYS: [&str; 61] = [
     "references.owners.*",
     "reuse",
     "reuse.rules",
+    "retain",
+    "retain.rules",
+    "retain.every_h",
     "otel",
     "otel.endpoint",
     "otel.headers_env",

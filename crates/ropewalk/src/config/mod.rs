@@ -6,13 +6,15 @@
 pub(crate) mod effective;
 mod keys;
 pub(crate) mod otel;
+mod prices;
+pub(crate) mod retention;
 mod serving;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ropewalk_core::cost::{BundledPrices, OverriddenPrices, PriceOverride};
+use ropewalk_core::cost::PriceOverride;
 use ropewalk_engine::Settings;
 use ropewalk_engine::spawn::{SpawnTool, SpawnTools};
 use ropewalk_proxy::forward::{self, Fingerprint, UpstreamSettings};
@@ -24,13 +26,12 @@ use crate::failure::{Failure, Kind};
 use crate::secret;
 
 use otel::{Environment, Otel};
+use prices::CurrentPrices;
+pub(crate) use prices::Prices;
 pub(crate) use serving::{DEFAULT_LISTEN, Serving};
 
 /// Whose data it is where nobody says.
 pub(crate) const DEFAULT_OWNER: &str = "local";
-
-/// The configuration's prices before those that are built in.
-pub(crate) type Prices = Arc<OverriddenPrices<BundledPrices>>;
 
 const SECOND: i64 = 1_000_000;
 
@@ -111,7 +112,7 @@ impl Config {
             serving: written.serving,
             otel_environment: Environment::read(&written.otel),
             otel: written.otel,
-            prices: Arc::new(OverriddenPrices::new(written.prices.overrides, BundledPrices)),
+            prices: Arc::new(CurrentPrices::new(written.prices.overrides)),
             global: global.clone(),
         })
     }
@@ -146,7 +147,7 @@ impl Config {
             serving: Serving::default(),
             otel: Otel::default(),
             otel_environment: Environment::default(),
-            prices: Arc::new(OverriddenPrices::new(Vec::new(), BundledPrices)),
+            prices: Arc::new(CurrentPrices::new(Vec::new())),
             ..self.clone()
         }
     }

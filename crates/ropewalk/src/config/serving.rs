@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::Uri;
+use http::{HeaderName, Uri};
 use ropewalk_engine::decode::DecodeLimits;
 use ropewalk_engine::redact::{RedactRules, Redactor};
 use ropewalk_proxy::forward::{DEFAULT_UPSTREAMS, Fingerprint, Limits, Owners, Settings, UpstreamSettings};
@@ -16,6 +16,7 @@ use ropewalk_wire::provider::is_upstream_name;
 use serde::Deserialize;
 
 use super::DEFAULT_OWNER;
+use super::retention::Retention;
 use crate::failure::{Failure, Kind};
 
 /// Where a server listens if nobody says.
@@ -35,6 +36,7 @@ pub(crate) struct Serving {
     limits: WrittenLimits,
     references: WrittenReferences,
     reuse: WrittenReuse,
+    pub(crate) retain: Retention,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
@@ -131,6 +133,7 @@ pub(crate) enum OwnersMode {
 struct Record {
     bodies: bool,
     redact: RedactRules,
+    headers: Vec<String>,
 }
 
 impl Default for Record {
@@ -138,6 +141,7 @@ impl Default for Record {
         Record {
             bodies: true,
             redact: RedactRules::default(),
+            headers: Vec::new(),
         }
     }
 }
@@ -191,6 +195,16 @@ impl Serving {
         Redactor::new(&self.record.redact).map_err(|error| {
             Failure::from_error(Kind::Configuration, &error).hint("see record.redact in the configuration")
         })
+    }
+
+    /// Headers that are kept beside the usual ones, in lower case.
+    pub(crate) fn kept_headers(&self) -> Result<Vec<String>, Failure> {
+        let headers = &self.record.headers;
+        if headers.len() > KEPT_HEADERS_MAX {
+            let message = format!("record.headers names more than {KEPT_HEADERS_MAX} headers");
+            return Err(Failure::new(Kind::Configuration, message));
+        }
+        headers.iter().map(|name| kept_header(name)).collect()
     }
 
     pub(crate) fn decode_limits(&self) -> DecodeLimits {
@@ -286,6 +300,37 @@ impl Serving {
             Ok(UpstreamSettings { name, url, ca_file })
         });
         settings.collect()
+    }
+}
+
+/// Each is compared with every header that passes.
+const KEPT_HEADERS_MAX: usize = 32;
+
+/// What names of headers have in them whose values let somebody in. One of those is never kept, whoever asks for it.
+const CREDENTIAL_WORDS: [&str; 11] = [
+    "auth",
+    "assertion",
+    "bearer",
+    "cert",
+    "cookie",
+    "credential",
+    "jwt",
+    "key",
+    "password",
+    "secret",
+    "token",
+];
+
+fn kept_header(name: &str) -> Result<String, Failure> {
+    let refused = |why: &str| {
+        Failure::new(Kind::Configuration, format!("record.headers: `{name}` {why}"))
+            .hint("names of headers that say something about a call, such as x-tenant or x-run-id")
+    };
+    let known = HeaderName::from_bytes(name.as_bytes()).map_err(|_| refused("is no name of a header"))?;
+    let is_credential = CREDENTIAL_WORDS.iter().any(|word| known.as_str().contains(word));
+    match is_credential {
+        true => Err(refused("may be a credential, and those are not kept")),
+        false => Ok(known.as_str().to_owned()),
     }
 }
 

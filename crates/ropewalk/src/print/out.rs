@@ -4,6 +4,9 @@ use std::io::{BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::OnceLock;
 
+use age::Encryptor;
+use age::stream::StreamWriter;
+use age::x25519::Recipient;
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
 use serde::Serialize;
@@ -46,6 +49,8 @@ enum To {
         pager: Child,
         text: Option<BufWriter<ChildStdin>>,
     },
+    /// Encrypted. Without its last block it cannot be read: what was interrupted is not taken for all there was.
+    Sealed(Option<Box<StreamWriter<BufWriter<StdoutLock<'static>>>>>),
     Memory(Vec<u8>),
 }
 
@@ -69,6 +74,27 @@ impl Out {
         }
     }
 
+    /// Encrypted with age for these recipients.
+    pub(crate) fn sealed_for(recipients: &[Recipient]) -> Result<Self, Failure> {
+        let stdout = std::io::stdout();
+        if stdout.is_terminal() {
+            return Err(Failure::new(Kind::Usage, "what is encrypted is nothing for a terminal")
+                .hint("ropewalk export --age RECIPIENT > FILE"));
+        }
+        let recipients = recipients.iter().map(|recipient| recipient as &dyn age::Recipient);
+        let encryptor = Encryptor::with_recipients(recipients);
+        let encryptor = encryptor.map_err(|error| Failure::from_error(Kind::Internal, &error))?;
+        let sealed = encryptor.wrap_output(BufWriter::new(stdout.lock()));
+        let sealed = sealed.map_err(|error| cannot_write(&error))?;
+        Ok(Out {
+            to: To::Sealed(Some(Box::new(sealed))),
+            is_coloured: false,
+            width: WIDTH_ELSEWHERE,
+            is_narrow: false,
+            wants_pager: false,
+        })
+    }
+
     /// Through the pager of whoever sits at a terminal, which is started when there is something to show.
     pub(crate) fn paged() -> Self {
         let mut out = Out::new();
@@ -89,7 +115,7 @@ impl Out {
     pub(crate) fn written(self) -> String {
         match &self.to {
             To::Memory(text) => String::from_utf8_lossy(text).into_owned(),
-            To::Stdout(_) | To::Pager { .. } => String::new(),
+            To::Stdout(_) | To::Pager { .. } | To::Sealed(_) => String::new(),
         }
     }
 
@@ -131,6 +157,7 @@ impl Out {
         match &mut self.to {
             To::Stdout(stdout) => Some(stdout),
             To::Pager { text, .. } => text.as_mut().map(|text| text as &mut dyn Write),
+            To::Sealed(sealed) => sealed.as_mut().map(|sealed| sealed as &mut dyn Write),
             To::Memory(text) => Some(text),
         }
     }
@@ -153,6 +180,12 @@ impl Out {
     }
 
     pub(crate) fn finish(mut self) -> Result<(), Failure> {
+        if let To::Sealed(sealed) = &mut self.to
+            && let Some(sealed) = sealed.take()
+        {
+            let written = sealed.finish().and_then(|mut stdout| stdout.flush());
+            return written.map_err(|error| cannot_write(&error));
+        }
         self.flush()
     }
 

@@ -101,6 +101,9 @@ fn a_program_quotes_a_conversation_and_another_is_answered_from_the_store() {
     assert_eq!(exchanges.last().unwrap()["reuse"], "hit");
     let graph = store.ok(&["log", "--graph"]);
     assert_eq!(graph.matches("reused").count(), 1, "{graph}");
+    assert_eq!(graph.matches("brings a reference").count(), 1, "{graph}");
+    let sums = store.ok(&["stats"]);
+    assert!(sums.contains("1 answer reused of 2"), "{sums}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! Exports that are read elsewhere.
 
+use std::io::Read as _;
+
+use age::x25519::Identity;
 use serde_json::{Value, json};
 
 use crate::claude_log::{Log, call, imported, text, working};
@@ -131,4 +134,44 @@ fn a_format_for_reading_needs_one_path() {
     let failed = store.run(&["export", "--format", "html"]);
     assert_eq!(failed.status.code(), Some(2));
     assert!(stderr(&failed).contains("one path"));
+}
+
+#[test]
+fn an_encrypted_export_is_for_its_recipients() {
+    let store = TestStore::with(&talk());
+    let (ann, bob, eve) = (Identity::generate(), Identity::generate(), Identity::generate());
+    let recipients = [&ann, &bob].map(|identity| identity.to_public().to_string());
+    let opened = |sealed: &[u8], identity: &Identity| -> Option<String> {
+        let decryptor = age::Decryptor::new(sealed).ok()?;
+        let mut text = String::new();
+        let mut reader = decryptor
+            .decrypt(std::iter::once(identity as &dyn age::Identity))
+            .ok()?;
+        reader.read_to_string(&mut text).ok()?;
+        Some(text)
+    };
+    for format in ["exchanges", "markdown"] {
+        let tip = tip(&store);
+        let mut arguments = vec!["export", "--format", format, &tip];
+        let plain = store.ok(&arguments);
+        for recipient in &recipients {
+            arguments.extend(["--age", recipient]);
+        }
+        let sealed = store.run(&arguments).stdout;
+        assert!(
+            !sealed.windows(4).any(|window| window == b"walk"),
+            "it cannot be read as it is"
+        );
+        assert_eq!(opened(&sealed, &ann).as_deref(), Some(&*plain));
+        assert_eq!(opened(&sealed, &bob).as_deref(), Some(&*plain));
+        assert_eq!(opened(&sealed, &eve), None);
+        assert_eq!(
+            opened(&sealed[..sealed.len() - 1], &ann),
+            None,
+            "what was cut off is not whole"
+        );
+    }
+    let refused = store.run(&["export", "--age", "age1nobody"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    assert!(refused.stdout.is_empty());
 }

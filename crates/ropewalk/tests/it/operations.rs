@@ -1,7 +1,9 @@
 //! Forgetting, retention, backups: on a file and on a server, and what is left of it afterwards.
 
 mod backup;
+mod drain;
 mod forget;
+mod retention;
 mod upgrade;
 
 use std::collections::BTreeSet;

@@ -17,14 +17,20 @@ use crate::failure::Failure;
 use crate::print::out::Out;
 
 pub(crate) async fn run(context: &Context, arguments: &Export) -> Result<(), Failure> {
-    match arguments.format {
-        ExportFormat::Exchanges => {}
-        ExportFormat::ClaudeCode => return reading::write(context, &arguments.references, claude_code::WRITTEN).await,
-        ExportFormat::Markdown => return reading::write(context, &arguments.references, markdown::WRITTEN).await,
-        ExportFormat::Html => return reading::write(context, &arguments.references, html::WRITTEN).await,
+    let mut out = match arguments.recipients.is_empty() {
+        true => Out::new(),
+        false => Out::sealed_for(&arguments.recipients)?,
+    };
+    let format = match arguments.format {
+        ExportFormat::Exchanges => None,
+        ExportFormat::ClaudeCode => Some(claude_code::WRITTEN),
+        ExportFormat::Markdown => Some(markdown::WRITTEN),
+        ExportFormat::Html => Some(html::WRITTEN),
+    };
+    if let Some(format) = format {
+        return reading::write(context, &arguments.references, format, out).await;
     }
     let store = context.read().await?;
-    let mut out = Out::new();
     if arguments.references.is_empty() {
         if let Some(view) = context.view(&store).await? {
             everything(&view, &mut out).await?;

@@ -28,7 +28,12 @@ pub(super) struct Written {
     pub(super) text: fn(&Reading) -> String,
 }
 
-pub(super) async fn write(context: &Context, references: &[String], written: Written) -> Result<(), Failure> {
+pub(super) async fn write(
+    context: &Context,
+    references: &[String],
+    written: Written,
+    mut out: Out,
+) -> Result<(), Failure> {
     let [reference] = references else {
         let message = format!("this format writes one path, and {} were named", references.len());
         return Err(
@@ -44,7 +49,6 @@ pub(super) async fn write(context: &Context, references: &[String], written: Wri
     for spoken in &mut reading.spoken {
         spoken.content = redacted(&redactor, &key, &spoken.content);
     }
-    let mut out = Out::new();
     out.bytes((written.text)(&reading).as_bytes())?;
     out.finish()
 }

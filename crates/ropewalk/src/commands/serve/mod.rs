@@ -1,12 +1,15 @@
 //! `ropewalk serve`: the proxy, its journal, the recorder behind it, and the pages about them.
 //!
 //! [`Server`] is everything that runs; [`run`] starts one and waits for a signal. `local` has the routes that are not forwarded,
-//! `api` those among them that ask the store, `metrics` what they tell, `telemetry` what others are told, [`found`] how others find a server that runs.
+//! `api` those among them that ask the store, `metrics` what they tell, `telemetry` what others are told, [`found`] how others find a server
+//! that runs, `reload` what it is told by signals, `retention` what it drops by itself.
 
 mod api;
 pub(crate) mod found;
 mod local;
 mod metrics;
+mod reload;
+mod retention;
 mod survey;
 mod telemetry;
 
@@ -19,13 +22,11 @@ use ropewalk_proxy::counters::Counters;
 use ropewalk_proxy::forward::{Forwarding, Interpose, Owners, Routes, Settings};
 use ropewalk_proxy::journal::{Folder, Journal};
 use ropewalk_proxy::recorder::{REJECTED_BYTES_MAX, Recording, Setup};
-use ropewalk_proxy::references::{self, References};
-use ropewalk_proxy::reuse::{Reuse, Rule};
+use ropewalk_proxy::references::References;
+use ropewalk_proxy::reuse::Reuse;
 use ropewalk_proxy::tee::{self, Redacting, Tee, Worker};
 use ropewalk_proxy::telemetry::Telemetry;
-use ropewalk_server::Access;
 use tokio::net::TcpListener;
-use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
 
 use crate::any_store::AnyStore;
@@ -40,6 +41,8 @@ use crate::secret;
 use api::{Recorded, ServedApi};
 use found::Announcement;
 use metrics::Sources;
+use reload::{Signals, wait_for_the_end};
+use retention::Retaining;
 use survey::Survey;
 use telemetry::Exporter;
 
@@ -57,67 +60,6 @@ pub(crate) async fn run(context: &Context, arguments: &Serve) -> Result<(), Fail
     Ok(())
 }
 
-/// What a server is told while it runs.
-struct Signals {
-    stop: Signal,
-    interrupt: Signal,
-    reload: Signal,
-}
-
-impl Signals {
-    fn listen() -> Result<Self, Failure> {
-        let listen = |kind| signal(kind).map_err(|error| Failure::from_error(Kind::Internal, &error));
-        Ok(Signals {
-            stop: listen(SignalKind::terminate())?,
-            interrupt: listen(SignalKind::interrupt())?,
-            reload: listen(SignalKind::hangup())?,
-        })
-    }
-}
-
-/// Until a signal to stop; on the one to reload, tokens, upstreams and what is said about references are read again.
-async fn wait_for_the_end(server: &Server, context: &Context, arguments: &Serve, mut signals: Signals) {
-    loop {
-        tokio::select! {
-            _ = signals.stop.recv() => return,
-            _ = signals.interrupt.recv() => return,
-            _ = signals.reload.recv() => match reloaded(context, arguments) {
-                Ok(reloaded) => {
-                    server.exporter.upstreams_are(&reloaded.settings.upstreams);
-                    server.api.reload(reloaded.access);
-                    server.forwarding.reload(reloaded.settings).await;
-                    server.references.reload(reloaded.references);
-                    server.reuse.reload(reloaded.rules);
-                    say("reloaded: tokens, upstreams, references and rules of reuse are those of the configuration now");
-                }
-                Err(failure) => {
-                    failure.report(context.json);
-                    say("the configuration stays as it was");
-                }
-            },
-        }
-    }
-}
-
-/// What can change while it runs.
-struct Reloaded {
-    settings: Settings,
-    access: Access,
-    references: references::Settings,
-    rules: Vec<Rule>,
-}
-
-fn reloaded(context: &Context, arguments: &Serve) -> Result<Reloaded, Failure> {
-    let config = context.config.reloaded()?;
-    let settings = settings(&config, arguments)?;
-    Ok(Reloaded {
-        access: api::access(&config, &settings.owners)?,
-        settings,
-        references: config.serving.references(),
-        rules: config.serving.reuse_rules(),
-    })
-}
-
 /// A running server.
 pub(crate) struct Server {
     forwarding: Arc<Forwarding>,
@@ -131,6 +73,7 @@ pub(crate) struct Server {
     place: String,
     announcement: Announcement,
     changes: Option<Changes>,
+    retaining: Retaining,
     reuse: Arc<Reuse<AnyStore>>,
     api: Arc<ServedApi>,
     api_greeting: String,
@@ -147,7 +90,9 @@ impl Server {
         let (journal, writer) = open_journal(config, &counters)?;
         let (tee, inbox) = tee::channel(config.serving.queue_bytes());
         let scrub = Box::new(redacting(config)?);
-        let worker = Worker::start(inbox, writer, scrub, Arc::clone(&counters)).map_err(|error| internal(&error))?;
+        let headers = config.serving.kept_headers()?;
+        let worker = Worker::start(inbox, writer, scrub, &headers, Arc::clone(&counters));
+        let worker = worker.map_err(|error| internal(&error))?;
         let (opened, store) = watch::channel(None);
         let (exporter, telemetry) = Exporter::start(config, &counters, store.clone())?;
         exporter.upstreams_are(&settings.upstreams);
@@ -182,7 +127,13 @@ impl Server {
             tee: tee.clone(),
             journal: journal.clone(),
         };
-        let changes = listen_for_changes(config, store, sealing, imports)?;
+        let rules = Rules {
+            linking: config.linking,
+            spawn_tools: config.spawn_tools.clone(),
+            prices: config.prices.clone(),
+        };
+        let retaining = Retaining::start(config, store.clone(), rules.clone());
+        let changes = listen_for_changes(config, store, rules, sealing, imports)?;
         let local = local::routes(Arc::clone(&sources), Arc::clone(&api), runtime);
         // What is answered from the store is what would have been sent.
         let interposed: Vec<Arc<dyn Interpose>> = vec![references.clone(), reuse.clone()];
@@ -207,6 +158,7 @@ impl Server {
             place: place_name(&config.place),
             announcement: Announcement::make(config.data_folder()?, address, local_owner)?,
             changes,
+            retaining,
             reuse,
             api,
             api_greeting,
@@ -238,6 +190,7 @@ impl Server {
     pub(crate) async fn stop(self) {
         self.announcement.withdraw();
         drop(self.changes);
+        drop(self.retaining);
         self.api.close();
         self.forwarding.begin_to_stop();
         for accepting in self.accepting {
@@ -337,16 +290,12 @@ fn redacting(config: &Config) -> Result<Redacting, Failure> {
 fn listen_for_changes(
     config: &Config,
     store: Opened,
+    rules: Rules,
     sealing: Sealing,
     imports: Arc<Imports>,
 ) -> Result<Option<Changes>, Failure> {
     let Place::Folder(folder) = &config.place else {
         return Ok(None);
-    };
-    let rules = Rules {
-        linking: config.linking,
-        spawn_tools: config.spawn_tools.clone(),
-        prices: config.prices.clone(),
     };
     let listening = Changes::listen(folder, store, rules, sealing, imports).map_err(|error| {
         Failure::new(

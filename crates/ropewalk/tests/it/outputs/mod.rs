@@ -55,6 +55,7 @@ impl Stage {
         log.lines.truncate(4);
         let friendly_id = &store.json(&["log", "--exchanges"])[0]["friendly_id"];
         let in_folder = |name: &str| store.folder().join(name).to_str().unwrap().to_owned();
+        std::fs::create_dir(in_folder("journal-of-another")).unwrap();
         let words = vec![
             ("REQUEST", request.to_str().unwrap().to_owned()),
             ("TRAFFIC", in_folder("traffic.exchanges.jsonl")),
@@ -64,6 +65,7 @@ impl Stage {
             ),
             ("LOG", log.write(&store).to_str().unwrap().to_owned()),
             ("HOSTILE_LINES", unreadable.to_str().unwrap().to_owned()),
+            ("JOURNAL", in_folder("journal-of-another")),
             ("BACKUP", in_folder("backup.tar.zst")),
             ("UPSTREAM", format!("anthropic={}", upstream.url())),
         ];
@@ -192,6 +194,7 @@ fn changing() -> Vec<Vec<&'static str>> {
         "tree",
         "title talk-1 Ropes",
         "store migrate",
+        "store drain JOURNAL",
         "rebuild",
         "rebuild --projections",
         "fsck --repair",
