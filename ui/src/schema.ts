@@ -3953,7 +3953,7 @@ export interface components {
             bytes: number;
             /**
              * Format: int64
-             * @description Whole lines of them that were read.
+             * @description Whole lines of them that were read; 0 of a file that is read as one document.
              */
             bytes_read: number;
             /** @description When it was changed last, as far as was seen. */

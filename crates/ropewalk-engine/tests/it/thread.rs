@@ -112,22 +112,14 @@ async fn pages_of_a_thread_are_those_of_the_whole_while_it_grows() {
         record(&store, &generated(&mut conversation, recorded, count)).await;
         recorded += count;
         let view = view(&store).await;
-        let root = root(&view).await;
-        let grown = view
-            .thread(root, thread.as_ref(), 1)
-            .await
-            .unwrap()
-            .expect("it goes on");
+        let grown = thread(&view, known.as_ref()).await;
         is_the_whole(&view, &grown).await;
-        thread = Some(grown);
+        known = Some(grown);
     }
     let view = view(&store).await;
-    let anew = view
-        .thread(root(&view).await, None, 1)
-        .await
-        .unwrap()
-        .expect("it goes on");
-    is_the_whole(&view, &anew).await;
+    is_the_whole(&view, &thread(&view, None).await).await;
+    let short = view.course(root(&view).await, None, recorded as u64 + 1).await.unwrap();
+    assert!(matches!(short, Course::Short), "{short:?}");
 }
 
 #[tokio::test]
@@ -144,18 +136,10 @@ async fn an_answer_that_comes_later_is_on_the_last_page() {
     )
     .await;
     let view = view(&store).await;
-    let pending = view
-        .thread(root(&view).await, None, 1)
-        .await
-        .unwrap()
-        .expect("it goes on");
+    let pending = thread(&view, None).await;
     is_the_whole(&view, &pending).await;
     record(&store, &[said("b", 10.0, &second).answered(&answer("The end.")).raw()]).await;
-    let answered = view
-        .thread(root(&view).await, Some(&pending), 1)
-        .await
-        .unwrap()
-        .expect("it goes on");
+    let answered = thread(&view, Some(&pending)).await;
     is_the_whole(&view, &answered).await;
     assert_eq!(view.slice(&answered, 0, 9).await.unwrap().unwrap().total, 4);
 }
