@@ -1776,6 +1776,70 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/replay": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** The request of an exchange for another model or with other options, to be sent through the proxy */
+        post: {
+            parameters: {
+                query?: never;
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": components["schemas"]["Wanted"];
+                };
+            };
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["Replay"];
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/resolve": {
         parameters: {
             query?: never;
@@ -4431,6 +4495,39 @@ export interface components {
              */
             tokens_estimate: number;
         };
+        /** @description A request to be sent through the proxy, with a key added to it. */
+        Replay: {
+            /** @description With what was to be different; everything else has its bytes. */
+            body: string;
+            /** @description The exchange that it is the request of. */
+            exchange: string;
+            /** @description Those that were recorded. No key is among them. */
+            headers: {
+                [key: string]: string;
+            };
+            /**
+             * Format: int64
+             * @description Secrets that recording put something else in place of; the model will see that instead.
+             * @example 0
+             */
+            redactions: number;
+            /**
+             * @description Path and query.
+             * @example /v1/messages
+             */
+            target: string;
+            /**
+             * @description Where it goes: the name of a configured upstream.
+             * @example anthropic
+             */
+            upstream: string;
+            /**
+             * Format: int32
+             * @description The version of this shape.
+             * @example 1
+             */
+            v: number;
+        };
         ResolvedView: (components["schemas"]["QuotedMessage"] | null) & {
             /** @description It names several messages of one conversation. */
             ambiguous: boolean;
@@ -5225,6 +5322,32 @@ export interface components {
             different: number;
             /** @description Some of the values; an empty one is nothing. */
             values: string[];
+        };
+        /** @description What to send again, and what is to be different. */
+        Wanted: {
+            /**
+             * @description The model that answered.
+             * @example claude-opus-4-5
+             * @example claude-opus-4-5
+             */
+            model: string | null;
+            /**
+             * @description An exchange, or what leads to one.
+             * @example dev-env-a3f9b2c1
+             * @example react_optimization_83p6
+             */
+            ref: string;
+            /**
+             * @description Options with their values; `generationConfig.temperature` is an option in an option.
+             * @example {
+             *       "temperature": 0
+             *     }
+             */
+            set: {
+                [key: string]: unknown;
+            };
+            /** @description Options to leave out. */
+            unset: string[];
         };
         /** @description A text, or the name of a part that has it. */
         WantedText: {

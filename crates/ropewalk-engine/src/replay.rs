@@ -56,6 +56,14 @@ impl Otherwise {
         self.change(name, Some(value)).ok_or_else(no_option)
     }
 
+    /// An option with a value that is JSON already.
+    pub fn set_value(&mut self, name: &str, value: &serde_json::Value) -> Result<(), ReplayError> {
+        self.change(name, Some(value.to_string()))
+            .ok_or_else(|| ReplayError::NoOption {
+                option: name.to_owned(),
+            })
+    }
+
     pub fn unset(&mut self, name: &str) -> Result<(), ReplayError> {
         self.change(name, None).ok_or_else(|| ReplayError::NoOption {
             option: name.to_owned(),

@@ -158,7 +158,8 @@ async fn what_a_page_costs_does_not_grow_with_the_conversation() {
         let known = thread(&view, None).await;
         record(&store, &generated(&mut conversation, recorded, 1)).await;
         recorded += 1;
-        (store.take_calls(), store.take_rows());
+        store.take_calls();
+        store.take_rows();
         let thread = thread(&view, Some(&known)).await;
         let total = view.slice(&thread, 0, 100).await.unwrap().unwrap().total;
         view.slice(&thread, total - 100, 100).await.unwrap().unwrap();

@@ -35,6 +35,7 @@ use crate::read::exchanges::{ListExchanges, ListedExchanges};
 use crate::read::health::{Check, HealthReport, ListFiles, ListedFiles};
 use crate::read::insight::{ListWaste, Ranked, Suggest, Templates as ListTemplates, Two, WantedText};
 use crate::read::matched::{Bounded, MatchOptions};
+use crate::read::replay::{Replay, Wanted};
 use crate::read::resolve::{ShownReference, Suggestions as Completions};
 use crate::read::search::{Hits, Search};
 use crate::read::stats::{AskStats, Stats};
@@ -84,6 +85,7 @@ impl Document {
         self.get::<Named, CacheReport>("/api/v1/cache", "What the provider's cache gave for an exchange, and why not more");
         self.get::<CachePeriod, CacheStats>("/api/v1/cache/stats", "The causes of a period by what they cost");
         self.get::<Two, Diff>("/api/v1/diff", "Two branches or exchanges from where they part");
+        self.post::<Nothing, Wanted, Replay>("/api/v1/replay", "The request of an exchange for another model or with other options, to be sent through the proxy");
         self.post::<Nothing, WantedText, Spread>("/api/v1/spread", "Everybody who saw a text; in the body, because it may be a secret");
         self.get::<Suggest, Ranked<Suggestions>>("/api/v1/suggestions", "Conversations that are nearly the same");
         self.get::<ListTemplates, Ranked<Templates>>("/api/v1/templates", "Prompts that recur");

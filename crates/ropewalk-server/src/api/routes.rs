@@ -18,12 +18,13 @@ use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
 use crate::read::{
-    agents, blame, cache, changes, conversations, exchanges, health, insight, resolve, search, stats, time, tree, whole,
+    agents, blame, cache, changes, conversations, exchanges, health, insight, replay, resolve, search, stats, time,
+    tree, whole,
 };
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 32] = [
+pub const ROUTES: [(Method, &str); 33] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -44,6 +45,7 @@ pub const ROUTES: [(Method, &str); 32] = [
     (Method::GET, "/api/v1/cache"),
     (Method::GET, "/api/v1/cache/stats"),
     (Method::GET, "/api/v1/diff"),
+    (Method::POST, "/api/v1/replay"),
     (Method::POST, "/api/v1/spread"),
     (Method::GET, "/api/v1/suggestions"),
     (Method::GET, "/api/v1/templates"),
@@ -80,6 +82,7 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/cache" => get(cache_of_exchange::<S>),
         "/api/v1/cache/stats" => get(cache_stats::<S>),
         "/api/v1/diff" => get(diff::<S>),
+        "/api/v1/replay" => post(replay_of_exchange::<S>),
         "/api/v1/spread" => post(spread::<S>),
         "/api/v1/suggestions" => get(suggestions::<S>),
         "/api/v1/templates" => get(templates::<S>),
@@ -310,6 +313,11 @@ async fn cache_stats<S: Source>(whose: Whose<S>, Asked(asked): Asked<cache::Cach
 
 async fn diff<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Two>) -> Answer {
     Json::of(&insight::diff(&whose.now().await?, &asked).await?)
+}
+
+async fn replay_of_exchange<S: Source>(whose: Whose<S>, Whole(body): Whole) -> Answer {
+    let wanted = replay::Wanted::read(&body)?;
+    Json::of(&replay::replay(&whose.now().await?, &wanted).await?)
 }
 
 /// By POST: a text that is looked for may be a secret, and addresses are written down everywhere.

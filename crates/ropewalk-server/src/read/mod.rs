@@ -20,6 +20,7 @@ pub mod insight;
 mod kept;
 pub mod matched;
 pub mod messages;
+pub mod replay;
 pub mod resolve;
 pub mod search;
 pub mod stats;

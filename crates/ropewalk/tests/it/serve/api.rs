@@ -165,6 +165,11 @@ impl Caller {
                 | "/api/v1/exchanges/{ref}/{half}"
                 | "/api/v1/sessions/{ref}/messages" => String::new(),
                 "/api/v1/merges" => format!("ref={escaped}"),
+                "/api/v1/replay" => {
+                    let seen = self.post(path, &json!({"ref": name})).await;
+                    answers.push(format!("{} {}", seen.status, seen.text()));
+                    continue;
+                }
                 "/api/v1/diff" => format!("b=talk-2&a={escaped}"),
                 // A change, which has its own test.
                 "/api/v1/conversations/{ref}/title" => continue,
@@ -239,8 +244,8 @@ impl Caller {
                 | "/api/v1/imports" => continue,
                 // The same for everybody.
                 "/api/v1/openapi.json" => continue,
-                "/api/v1/resolve" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame" | "/api/v1/timeline"
-                | "/mcp" => continue,
+                "/api/v1/resolve" | "/api/v1/replay" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame"
+                | "/api/v1/timeline" | "/mcp" => continue,
                 named if named.contains("{ref}") => continue,
                 new => panic!("{new} is not asked"),
             });
@@ -1035,6 +1040,26 @@ async fn what_the_history_shows_is_the_same_as_on_the_command_line() {
         .await;
     let merges: Value = serde_json::from_str(&merges.text()).unwrap();
     assert_eq!(merges["merges"], graph["merges"]);
+    let first = graph["conversation_id"].as_str().unwrap();
+    let asked = json!({"ref": first, "model": "another-model", "set": {"temperature": 0}, "unset": ["max_tokens"]});
+    let again: Value = serde_json::from_str(&ann.post("/api/v1/replay", &asked).await.text()).unwrap();
+    let body: Value = serde_json::from_str(again["body"].as_str().unwrap()).unwrap();
+    assert_eq!(
+        (&body["model"], &body["temperature"], body.get("max_tokens")),
+        (&"another-model".into(), &0.into(), None),
+        "{again}"
+    );
+    assert_eq!(again["target"], "/v1/messages");
+    let keys = ["authorization", "x-api-key", "x-ropewalk-token"];
+    assert!(keys.iter().all(|key| again["headers"].get(*key).is_none()), "{again}");
+    for wrong in [
+        json!({}),
+        json!({"ref": first, "set": {"": 1}}),
+        json!({"ref": first, "to": "me"}),
+    ] {
+        let seen = ann.post("/api/v1/replay", &wrong).await;
+        assert_eq!(seen.status, StatusCode::BAD_REQUEST, "{wrong}: {}", seen.text());
+    }
     for (body, status) in [
         (json!({}), StatusCode::BAD_REQUEST),
         (json!({"text": "--"}), StatusCode::BAD_REQUEST),
