@@ -285,16 +285,24 @@ impl<S: Store> View<'_, S> {
         if let Some((id, begun)) = separators.iter().find_map(|separator| typed.rsplit_once(separator)) {
             return self.messages_beginning(id, begun, after, limit).await;
         }
-        let is_message = |after: &str| after.starts_with('@');
-        let which = Names::Beginning {
+        let (message, conversation) = match after {
+            Some(after) if after.starts_with('@') => (Some(after), None),
+            conversation => (None, conversation),
+        };
+        let beginning = |after: Option<&str>| Names::Beginning {
             prefix: typed.to_owned(),
-            after: after.filter(|after| !is_message(after)).map(str::to_owned),
+            after: after.map(str::to_owned),
             limit,
         };
         let mut suggestions = Vec::new();
-        let names = self.store.names(self.owner, which).await?;
-        if let (Some(after), [only]) = (after.filter(|after| is_message(after)), &names[..]) {
-            return self.messages_beginning(&only.friendly_id, "", Some(after), limit).await;
+        let names = self.store.names(self.owner, beginning(conversation)).await?;
+        if after.is_some() && (message.is_some() || names.is_empty()) {
+            // Behind the only one that begins so come its messages.
+            let all = self.store.names(self.owner, beginning(None)).await?;
+            return match all.as_slice() {
+                [only] => self.messages_beginning(&only.friendly_id, "", message, limit).await,
+                _ => Ok(Vec::new()),
+            };
         }
         for name in &names {
             suggestions.push(Suggestion {

@@ -677,7 +677,7 @@ async fn a_providers_key_opens_what_was_recorded_with_it() {
         .await
         .get("/api/v1/references?q=")
         .await;
-    assert_eq!(nobodys.text(), r#"{"suggestions":[]}"#);
+    assert_eq!(nobodys.text(), r#"{"suggestions":[],"next_cursor":null}"#);
     let refused = client.get("/api/v1/references?q=").await.unwrap();
     assert_eq!(refused.status, StatusCode::UNAUTHORIZED);
     assert!(server.stop().is_recorded());
