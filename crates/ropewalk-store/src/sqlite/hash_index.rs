@@ -122,7 +122,12 @@ impl Fresh {
     }
 
     pub(super) fn add(&mut self, entries: impl IntoIterator<Item = Entry>) {
-        self.entries.extend(entries);
+        let popular = &mut self.popular;
+        self.entries.extend(entries.into_iter().inspect(|entry| {
+            if let Some(popular) = popular {
+                popular.learn(*entry);
+            }
+        }));
     }
 
     pub(super) fn len(&self) -> usize {

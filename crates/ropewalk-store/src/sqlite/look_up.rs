@@ -13,7 +13,7 @@ use crate::sqlite::context::Context;
 use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, key, number, row_of};
 use crate::sqlite::nodes::last_known;
-use crate::sqlite::popular::{POPULAR_MIN, Shared, Times};
+use crate::sqlite::popular::{Newest, POPULAR_MIN, Popular, Shared, Times};
 use crate::sqlite::read::{StoredHashes, has_hash};
 use crate::sqlite::{derived, problem, spawns};
 use crate::store::{Answers, KnownNode, PAGE_MAX, Questions, Result};
@@ -61,13 +61,6 @@ pub(super) fn look_up(
     })
 }
 
-/// Which end of an exchange a node is.
-#[derive(Clone, Copy)]
-enum End {
-    Input,
-    Output,
-}
-
 /// One owner's data at one time.
 struct View<'v> {
     connection: &'v Connection,
@@ -89,20 +82,17 @@ impl View<'_> {
 
     /// The deepest node of a chain that was known.
     fn deepest(&self, chain: &[NodeHash], limit: usize) -> Result<Option<KnownNode>> {
-        let Some(found) = last_known(chain.len(), |at| self.node(&chain[at]))? else {
+        let Some((index, found)) = last_known(chain.len(), |at| self.node(&chain[at]))? else {
             return Ok(None);
         };
-        let (index, (node, first)) = found;
-        let targets = self.targets(&chain[index])?;
-        self.what_is_known(index, (node, &targets), first, limit).map(Some)
+        self.what_is_known(index, chain[index], found, limit).map(Some)
     }
 
     /// What was known of exactly this node.
     fn known_node(&self, index: usize, hash: &NodeHash, limit: usize) -> Result<Option<KnownNode>> {
         let found = self.node(hash)?;
-        let targets = self.targets(hash)?;
         found
-            .map(|(node, first)| self.what_is_known(index, (node, &targets), first, limit))
+            .map(|found| self.what_is_known(index, *hash, found, limit))
             .transpose()
     }
 
@@ -116,89 +106,112 @@ impl View<'_> {
         Ok(found)
     }
 
-    /// `node` is its number and all that the hash index has for it.
-    fn what_is_known(&self, index: usize, node: (i64, &[i64]), first: i64, limit: usize) -> Result<KnownNode> {
+    /// `found` is the node's number, and the exchange that first had it.
+    fn what_is_known(&self, index: usize, hash: NodeHash, found: (i64, i64), limit: usize) -> Result<KnownNode> {
+        let (node, first) = found;
+        let at_input = "SELECT at, at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND input_node = ?3";
+        let at_output = "SELECT at, coalesce(ended_at, at) FROM exchange \
+                         WHERE key = ?1 AND owner_id = ?2 AND output_node = ?3";
         Ok(KnownNode {
             index,
-            as_input: self.ending_at(End::Input, node, limit)?,
-            as_output: self.ending_at(End::Output, node, limit)?,
+            as_input: self.ending_at((node, hash), Shared::Input(hash), at_input, limit)?,
+            as_output: self.ending_at((node, hash), Shared::Output(hash), at_output, limit)?,
             first: ExchangeNumber(first),
         })
     }
 
     /// Number of a node and of the exchange that first had it.
     fn node(&self, hash: &NodeHash) -> Result<Option<(i64, i64)>> {
-        for candidate in self
-            .targets(hash)?
-            .iter()
-            .filter_map(|target| row_of(*target, Kind::Node))
-        {
-            let select = "SELECT exchange FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3 AND at <= ?4";
-            let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-            let columns = params![key(self.owner, candidate), self.owner.0, hash.0, self.as_of.0];
-            let first = statement
-                .query_row(columns, |row| row.get(0))
-                .optional()
-                .map_err(problem)?;
-            if let Some(first) = first {
-                return Ok(Some((candidate, first)));
+        let popular = self.fresh.popular();
+        if let Some(node) = popular.and_then(|popular| popular.node(self.owner, hash)) {
+            return Ok(self.first_with(node, hash)?.map(|first| (node, first)));
+        }
+        let targets = self.targets(hash)?;
+        for node in targets.iter().filter_map(|target| row_of(*target, Kind::Node)) {
+            if let Some(first) = self.first_with(node, hash)? {
+                return Ok(Some((node, first)));
             }
         }
         Ok(None)
     }
 
-    /// Exchanges that end at a node, newest first.
-    fn ending_at(&self, end: End, (node, targets): (i64, &[i64]), limit: usize) -> Result<Vec<ExchangeNumber>> {
-        let (kind, shared, select) = match end {
-            End::Input => (
-                Kind::Input,
-                Shared::Input(node),
-                "SELECT at, at FROM exchange WHERE key = ?1 AND owner_id = ?2 AND input_node = ?3",
-            ),
-            End::Output => (
-                Kind::Output,
-                Shared::Output(node),
-                "SELECT at, coalesce(ended_at, at) FROM exchange WHERE key = ?1 AND owner_id = ?2 AND output_node = ?3",
-            ),
-        };
-        let candidates = targets.iter().filter_map(|target| row_of(*target, kind));
-        let candidates: Vec<i64> = candidates.collect();
+    /// The exchange that first had a node, if the node of that number has that hash and was known.
+    fn first_with(&self, node: i64, hash: &NodeHash) -> Result<Option<i64>> {
+        let select = "SELECT exchange FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3 AND at <= ?4";
         let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-        let mut found = self.known_among(shared, &candidates, |candidate| {
+        let columns = params![key(self.owner, node), self.owner.0, hash.0, self.as_of.0];
+        let first = statement.query_row(columns, |row| row.get(0));
+        first.optional().map_err(problem)
+    }
+
+    /// Exchanges that end at a node, newest first. `select` gives the times of one that does.
+    fn ending_at(
+        &self,
+        (node, hash): (i64, NodeHash),
+        end: Shared,
+        select: &str,
+        limit: usize,
+    ) -> Result<Vec<ExchangeNumber>> {
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let candidates = || {
+            let targets = self.targets(&hash)?;
+            if let Some(popular) = self.fresh.popular().filter(|_| targets.len() >= POPULAR_MIN) {
+                popular.keep_node(self.owner, hash, node);
+            }
+            let candidates = targets.iter().filter_map(|target| row_of(*target, end.kind()));
+            Ok((candidates.collect(), targets.len()))
+        };
+        let found = self.newest(end, limit, candidates, |candidate| {
             let columns = [key(self.owner, candidate), self.owner.0, node];
             let times = statement.query_row(columns, |row| Ok((row.get(0)?, row.get(1)?)));
             times.optional().map_err(problem)
         })?;
-        found.sort_unstable_by(|a, b| b.cmp(a));
-        let newest = found.into_iter().take(limit);
-        Ok(newest.map(|(_, number)| ExchangeNumber(number)).collect())
+        Ok(found.into_iter().map(|(_, number)| ExchangeNumber(number)).collect())
     }
 
-    /// Times and numbers of those candidates that have something and were known to have it, which `read` tells.
-    fn known_among(
+    /// Times and numbers of those that have something and were known to have it, newest first. `candidates` are all that the hash
+    /// index has, and out of how many entries; `read` gives the times of one that has it.
+    fn newest(
         &self,
         what: Shared,
-        candidates: &[i64],
+        limit: usize,
+        candidates: impl FnOnce() -> Result<(Vec<i64>, usize)>,
         mut read: impl FnMut(i64) -> Result<Option<Times>>,
     ) -> Result<Vec<(i64, i64)>> {
-        let times = match self.fresh.popular() {
-            Some(popular) if candidates.len() >= POPULAR_MIN => popular.times(self.owner, what, candidates, read)?,
-            _ => {
-                let mut times = Vec::with_capacity(candidates.len());
-                for candidate in candidates {
-                    times.extend(read(*candidate)?.map(|found| (*candidate, found)));
-                }
-                times
-            }
+        let asked = (self.as_of.0, limit);
+        let ask = |popular: &Popular, read: &mut dyn FnMut(i64) -> Result<Option<Times>>| {
+            popular.newest(self.owner, what, asked, read)
         };
-        let known = times.into_iter().filter(|(_, (_, known_at))| *known_at <= self.as_of.0);
-        Ok(known.map(|(number, (at, _))| (at, number)).collect())
+        let popular = self.fresh.popular();
+        let mut is_kept = false;
+        if let Some(popular) = popular {
+            match ask(popular, &mut read)? {
+                Newest::Are(found) => return Ok(found),
+                Newest::TooOld => is_kept = true,
+                Newest::NotKept => {}
+            }
+        }
+        let (candidates, entries) = candidates()?;
+        if let Some(popular) = popular.filter(|_| !is_kept && entries >= POPULAR_MIN) {
+            popular.keep(self.owner, what, candidates.clone());
+            if let Newest::Are(found) = ask(popular, &mut read)? {
+                return Ok(found);
+            }
+        }
+        let mut found = Vec::with_capacity(candidates.len());
+        for number in candidates {
+            let times = read(number)?.filter(|(_, known_at)| *known_at <= self.as_of.0);
+            found.extend(times.map(|(at, _)| (at, number)));
+        }
+        found.sort_unstable_by(|a, b| b.cmp(a));
+        found.truncate(limit);
+        Ok(found)
     }
 
     fn by_key(&self, wanted: &Key, limit: usize) -> Result<Vec<ExchangeNumber>> {
         let mut found = match wanted.kind.is_of_context() {
             true => Vec::new(),
-            false => self.by_own_key(wanted)?,
+            false => self.by_own_key(wanted, limit)?,
         };
         if wanted.kind.is_of_context() || wanted.kind == KeyKind::Hash {
             self.by_context(wanted, limit, &mut found)?;
@@ -211,16 +224,26 @@ impl View<'_> {
             .collect())
     }
 
-    /// Exchanges that have the key themselves, each with its time.
-    fn by_own_key(&self, wanted: &Key) -> Result<Vec<(i64, i64)>> {
-        let kind = Kind::Key(wanted.kind.code());
-        let candidates = hash_index::find(self.connection, &[], self.fresh, self.owner, kind, &wanted.hash)?;
+    /// Exchanges that have the key themselves, each with its time, newest first.
+    fn by_own_key(&self, wanted: &Key, limit: usize) -> Result<Vec<(i64, i64)>> {
+        let kind = wanted.kind.code();
+        let candidates = || {
+            let found = hash_index::find(
+                self.connection,
+                &[],
+                self.fresh,
+                self.owner,
+                Kind::Key(kind),
+                &wanted.hash,
+            )?;
+            let count = found.len();
+            Ok((found, count))
+        };
         let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
                       WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
                       coalesce(e.ended_at, e.at) FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2";
         let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-        let shared = Shared::Key(wanted.kind.code(), wanted.hash);
-        self.known_among(shared, &candidates, |candidate| {
+        self.newest(Shared::Key(kind, wanted.hash), limit, candidates, |candidate| {
             let row = statement.query_row([key(self.owner, candidate), self.owner.0], |row| {
                 let keys = row.get::<_, Vec<u8>>(0)?;
                 let (at, ended_at) = (row.get(2)?, row.get(5)?);

@@ -155,20 +155,27 @@ impl Recorder<'_> {
         Ok(())
     }
 
-    fn find_node(&self, hash: &NodeHash) -> Result<Option<NodeRow>> {
+    fn find_node(&mut self, hash: &NodeHash) -> Result<Option<NodeRow>> {
+        if let Some(number) = self.session.recall(self.owner, Kind::Node, &hash.0) {
+            return self.node_with(number, hash);
+        }
         for number in self.session.find(self.owner, Kind::Node, &hash.0)? {
-            let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
-            let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
-            let row = params![key(self.owner, number), self.owner.0, hash.0];
-            let found = statement
-                .query_row(row, |row| NodeRow::read(number, row))
-                .optional()
-                .map_err(problem)?;
+            let found = self.node_with(number, hash)?;
             if found.is_some() {
+                // Many may come to it again, and each time the hash index would give all who were there.
+                self.session.remember(self.owner, Kind::Node, &hash.0, number);
                 return Ok(found);
             }
         }
         Ok(None)
+    }
+
+    fn node_with(&self, number: i64, hash: &NodeHash) -> Result<Option<NodeRow>> {
+        let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
+        let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
+        let row = params![key(self.owner, number), self.owner.0, hash.0];
+        let found = statement.query_row(row, |row| NodeRow::read(number, row));
+        found.optional().map_err(problem)
     }
 
     pub(super) fn node_row(&self, number: i64) -> Result<NodeRow> {

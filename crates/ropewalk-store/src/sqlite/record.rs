@@ -228,7 +228,7 @@ impl Recorder<'_> {
     }
 
     /// What is there under its id, or of the same call.
-    fn find_existing(&self, exchange: &NewExchange) -> Result<Option<Existing>> {
+    fn find_existing(&mut self, exchange: &NewExchange) -> Result<Option<Existing>> {
         let id_hash = sha256(exchange.id.as_bytes());
         for number in self.session.find(self.owner, Kind::ExchangeId, &id_hash)? {
             let found = self.existing(number)?.filter(|(id, ..)| *id == exchange.id);
@@ -236,22 +236,35 @@ impl Recorder<'_> {
                 return Ok(Some(existing));
             }
         }
-        let kind = Kind::Key(KeyKind::Call.code());
         for call in exchange.calls() {
-            for number in self
-                .session
-                .find(self.owner, kind, &call)?
-                .into_iter()
-                .take(TELLERS_MAX)
-            {
-                let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
-                let found = self.existing(number)?.filter(|(_, keys, _)| is_it(keys));
-                if let Some((_, _, existing)) = found
-                    && exchange.telling().is_same_call(existing.telling())
-                {
-                    return Ok(Some(existing));
-                }
+            let found = self.find_teller(exchange, call)?;
+            if found.is_some() {
+                return Ok(found);
             }
+        }
+        Ok(None)
+    }
+
+    /// Who told of the same call. Two who passed it on saw two calls, so where only such are known there is nobody to look for.
+    fn find_teller(&mut self, exchange: &NewExchange, call: [u8; 32]) -> Result<Option<Existing>> {
+        let is_of_log = exchange.telling().is_of_log();
+        if is_of_log {
+            self.session.say_passed_on(self.owner, &call, false);
+        } else if self.session.is_passed_on(self.owner, &call) {
+            return Ok(None);
+        }
+        let tellers = self.session.find(self.owner, Kind::Key(KeyKind::Call.code()), &call)?;
+        for number in tellers.iter().take(TELLERS_MAX) {
+            let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
+            let found = self.existing(*number)?.filter(|(_, keys, _)| is_it(keys));
+            if let Some((_, _, existing)) = found
+                && exchange.telling().is_same_call(existing.telling())
+            {
+                return Ok(Some(existing));
+            }
+        }
+        if !is_of_log && tellers.len() >= TELLERS_MAX {
+            self.session.say_passed_on(self.owner, &call, true);
         }
         Ok(None)
     }

@@ -4,7 +4,7 @@
 //! a savepoint, so that one that fails leaves nothing and the others do not notice; the group is committed once and
 //! only then answered.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,7 +15,7 @@ use rusqlite::Connection;
 use tokio::sync::oneshot;
 
 use crate::codec::Packer;
-use crate::facts::OwnerId;
+use crate::facts::{KeyKind, OwnerId};
 use crate::sqlite::hash_index::{self, Fresh, Sweep};
 use crate::sqlite::keys::{Kind, target};
 use crate::sqlite::known_bodies::KnownBodies;
@@ -31,6 +31,10 @@ const GROUP_MAX: usize = 64;
 
 /// Numbers of parts, chunks and contexts that were met lately; those of running conversations stay in it.
 const KNOWN_MAX: usize = 64 * 1024;
+
+/// Calls that are known to name nothing. A provider whose answers share an id has one, or a few.
+const PASSED_ON_MAX: usize = 1024;
+const CALL: Kind = Kind::Key(KeyKind::Call.code());
 
 /// Pages of a file that is rewritten at a clean end (16 MB, some hundredths of a second), and how many of them have to
 /// be free for that: so many, and that share.
@@ -93,6 +97,8 @@ pub(super) struct Session {
     removed: BTreeSet<hash_index::Entry>,
     just_removed: Vec<hash_index::Entry>,
     known: HashMap<Known, i64, foldhash::fast::RandomState>,
+    /// Calls that so many have passed on, and no log told of, that their id names nothing.
+    passed_on: HashSet<Known, foldhash::fast::RandomState>,
     pub(super) bodies: KnownBodies,
     packer: Option<Packer>,
     /// Owners who recorded something.
@@ -165,9 +171,25 @@ impl Session {
         self.known.insert(known(owner, kind, hash), number);
     }
 
+    /// Whether the newest tellers of a call all passed it on, as [`Self::say_passed_on`] was told.
+    pub(super) fn is_passed_on(&self, owner: OwnerId, call: &[u8]) -> bool {
+        self.passed_on.contains(&known(owner, CALL, call))
+    }
+
+    /// Whoever looked at the tellers of a call says whether there is a log among them.
+    pub(super) fn say_passed_on(&mut self, owner: OwnerId, call: &[u8], is_passed_on: bool) {
+        let call = known(owner, CALL, call);
+        if !is_passed_on {
+            self.passed_on.remove(&call);
+        } else if self.passed_on.len() < PASSED_ON_MAX {
+            self.passed_on.insert(call);
+        }
+    }
+
     /// Rows were taken back, or removed.
     pub(super) fn forget_known(&mut self) {
         self.known.clear();
+        self.passed_on.clear();
         self.bodies.clear();
     }
 }
@@ -189,6 +211,7 @@ impl Writer {
             removed: BTreeSet::new(),
             just_removed: Vec::new(),
             known: HashMap::default(),
+            passed_on: HashSet::default(),
             bodies: KnownBodies::default(),
             packer: None,
             untidy: BTreeSet::new(),

@@ -259,3 +259,20 @@ pub async fn files_are_known_as_they_were_last_read<S: Store + 'static>(store: A
         assert_eq!(store.imported_files(other, which).await.expect("files"), []);
     }
 }
+
+/// Some providers give all their answers one id. Each is a call of its own, and a log that tells of one of them makes no other.
+pub async fn answers_that_share_an_id_with_many_are_calls_of_their_own<S: Store + 'static>(store: Arc<S>) {
+    let owner = fresh_owner(&*store).await;
+    for number in 0..100 {
+        let id = format!("passed-{number}");
+        let passed = telling(&id, &format!("answer {number}"), None, "s");
+        let recorded = record_one(&*store, owner, &passed).await;
+        assert_eq!(recorded.outcome, Outcome::New, "{id}");
+    }
+    let log = telling("log", "answer 99", Some(5), "s");
+    let recorded = record_one(&*store, owner, &log).await;
+    assert_eq!(recorded.outcome, Outcome::Known);
+    let passed = telling("passed-100", "answer 100", None, "s");
+    let recorded = record_one(&*store, owner, &passed).await;
+    assert_eq!(recorded.outcome, Outcome::New);
+}

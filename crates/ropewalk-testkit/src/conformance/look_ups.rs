@@ -221,3 +221,52 @@ pub async fn a_cut_off_answer_is_known_but_no_output<S: Store + 'static>(store: 
     };
     assert_eq!(deepest(&*store, owner, asked, Micros::MAX).await, Some(expected));
 }
+
+/// However many begin alike, the newest of a time are found: also those that come late, and those that end later.
+pub async fn what_many_share_is_found_by_its_time_as_more_come<S: Store + 'static>(store: Arc<S>) {
+    const MANY: i64 = 80;
+    let owner = fresh_owner(&*store).await;
+    let opening = ["the opening that everybody uses"];
+    let mut made: Vec<(Micros, ExchangeNumber)> = Vec::new();
+    // The newest is recorded first, then every other, then those between.
+    let times = std::iter::once(MANY)
+        .chain((0..MANY).step_by(2))
+        .chain((1..MANY).step_by(2));
+    for (count, turns) in times.enumerate() {
+        let at = after_turns(turns);
+        let answer = (turns % 4 != 0).then_some("the answer that everybody gets");
+        let case = turn(&format!("many-{turns}"), at, &opening, answer);
+        made.push((at, record_one(&*store, owner, &case).await.number));
+        made.sort_by(|a, b| b.cmp(a));
+        if count % 16 != 0 {
+            continue;
+        }
+        for as_of in [Micros::MAX, after_turns(MANY / 2), after_turns(3), after_turns(0)] {
+            let known = made.iter().filter(|(at, _)| *at <= as_of).map(|(_, number)| *number);
+            let expected: Vec<ExchangeNumber> = known.take(100).collect();
+            let found = deepest(&*store, owner, chain(&opening), as_of).await;
+            let found = found.map(|found| found.as_input).unwrap_or_default();
+            assert_eq!(found, expected, "{count} recorded, as of {as_of:?}");
+        }
+    }
+    let answered = chain(&[opening[0], "the answer that everybody gets"]);
+    let before = deepest(&*store, owner, answered.clone(), Micros::MAX)
+        .await
+        .expect("it is known");
+    // One that was under way ends.
+    let ended = turn(
+        "many-4",
+        after_turns(4),
+        &opening,
+        Some("the answer that everybody gets"),
+    );
+    let ended = record_one(&*store, owner, &ended).await.number;
+    let after = deepest(&*store, owner, answered, Micros::MAX)
+        .await
+        .expect("it is known");
+    assert!(!before.as_output.contains(&ended), "it had no answer");
+    let mut expected = before.as_output;
+    expected.push(ended);
+    expected.sort_by_key(|number| std::cmp::Reverse(made.iter().find(|(_, made)| made == number).map(|(at, _)| *at)));
+    assert_eq!(after.as_output, expected);
+}

@@ -72,6 +72,7 @@ macro_rules! store_conformance {
                 every_hash_finds_its_exchanges,
                 the_beginning_of_a_hash_finds_its_exchanges,
                 a_cut_off_answer_is_known_but_no_output,
+                what_many_share_is_found_by_its_time_as_more_come,
             ]);
             $crate::store_conformance!(@theme $make, as_of: [
                 look_ups_never_see_the_future_and_all_of_the_past,
@@ -126,6 +127,7 @@ macro_rules! store_conformance {
                 of_two_logs_the_fuller_then_the_older_one_stays,
                 a_call_that_is_told_anew_comes_again_in_the_log_and_is_found_as_it_is_now,
                 two_who_passed_a_call_on_saw_two,
+                answers_that_share_an_id_with_many_are_calls_of_their_own,
                 racing_tellers_of_a_call_make_one_exchange,
                 records_come_back_page_by_page_and_are_replaced_by_session,
                 files_are_known_as_they_were_last_read,
