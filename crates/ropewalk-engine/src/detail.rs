@@ -170,8 +170,12 @@ pub(crate) struct Kept {
 
 impl Kept {
     pub(crate) fn of(row: &ExchangeRow) -> Self {
+        Kept::read(&row.detail)
+    }
+
+    pub(crate) fn read(detail: &str) -> Self {
         // The recorder wrote it; a detail that cannot be read says nothing.
-        serde_json::from_str(&row.detail).unwrap_or_default()
+        serde_json::from_str(detail).unwrap_or_default()
     }
 
     /// The request target, with those prefixes that the recorder took off and that still mean something.

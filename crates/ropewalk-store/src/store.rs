@@ -303,6 +303,36 @@ impl ExchangeRow {
     }
 }
 
+/// What an exchange took: what sums are made of, and nothing else.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Spent {
+    pub number: ExchangeNumber,
+    pub at: Micros,
+    pub model: Option<String>,
+    pub session: Option<String>,
+    pub project: Option<String>,
+    pub usage: Option<Usage>,
+    pub cost_nano_usd: Option<u64>,
+    pub cost_is_estimate: bool,
+    pub detail: String,
+}
+
+impl From<ExchangeRow> for Spent {
+    fn from(row: ExchangeRow) -> Self {
+        Spent {
+            number: row.number,
+            at: row.at,
+            model: row.model,
+            session: row.session,
+            project: row.project,
+            usage: row.usage,
+            cost_nano_usd: row.cost_nano_usd,
+            cost_is_estimate: row.cost_is_estimate,
+            detail: row.detail,
+        }
+    }
+}
+
 /// Which exchanges.
 #[derive(Debug, Clone)]
 pub enum Selection {
@@ -311,6 +341,11 @@ pub enum Selection {
     /// In the order of (at, number), behind `after`.
     Since {
         after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+    },
+    /// Newest first, before `before`, in the order of (at, number).
+    Newest {
+        before: Option<(Micros, ExchangeNumber)>,
         limit: usize,
     },
     /// In the order of commits, behind a position.
@@ -423,6 +458,22 @@ pub trait Store: Send + Sync {
         selection: Selection,
         as_of: Micros,
     ) -> impl Future<Output = Result<Vec<ExchangeRow>>> + Send;
+
+    /// What exchanges took, in the order of (at, number), behind `after`: as [`exchanges`](Store::exchanges) says it, without reading
+    /// the rest where the store can do so. Sums are made of all there is.
+    fn spent(
+        &self,
+        owner: OwnerId,
+        after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+        as_of: Micros,
+    ) -> impl Future<Output = Result<Vec<Spent>>> + Send {
+        async move {
+            let page = Selection::Since { after, limit };
+            let rows = self.exchanges(owner, page, as_of).await?;
+            Ok(rows.into_iter().map(Spent::from).collect())
+        }
+    }
 
     /// The recorded bytes, checked against their SHA-256. `None` where there are none, or where they were forgotten. Of a request that
     /// lost something what is left.

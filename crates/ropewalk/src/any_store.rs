@@ -11,7 +11,7 @@ use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
-    SearchQuery, Selection, Stats,
+    SearchQuery, Selection, Spent, Stats,
 };
 use ropewalk_store::{HashPrefix, Postgres, Sqlite, Store};
 
@@ -101,6 +101,16 @@ impl Store for AnyStore {
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
         delegate!(self, store => store.exchanges(owner, selection, as_of))
+    }
+
+    async fn spent(
+        &self,
+        owner: OwnerId,
+        after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+        as_of: Micros,
+    ) -> Result<Vec<Spent>> {
+        delegate!(self, store => store.spent(owner, after, limit, as_of))
     }
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {

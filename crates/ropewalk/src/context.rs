@@ -101,7 +101,10 @@ impl Context {
     /// As [`Context::view`], for verbs that are asked for something by name.
     pub(crate) async fn view_to_find<'s>(&self, store: &'s Option<AnyStore>) -> Result<View<'s, AnyStore>, Failure> {
         let view = self.view(store).await?;
-        view.ok_or_else(|| Failure::new(Kind::NotFound, "nothing is recorded, so nothing has that name"))
+        view.ok_or_else(|| {
+            Failure::new(Kind::NotFound, "nothing is recorded, so nothing has that name")
+                .hint("`ropewalk config --show data` says where was looked; `ropewalk demo` makes something to look at")
+        })
     }
 
     /// Whose data a reader means. `None` where nobody has any.

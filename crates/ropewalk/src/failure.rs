@@ -35,6 +35,19 @@ impl Kind {
             Kind::Internal => "internal",
         }
     }
+
+    /// What to do where nobody knows anything better.
+    fn hint(self) -> &'static str {
+        match self {
+            Kind::Closed | Kind::NotFound => "`ropewalk log` lists what there is",
+            Kind::Usage => "`--help` has examples",
+            Kind::Configuration => {
+                "`ropewalk config` shows every setting and who says so; `ropewalk doctor` checks them"
+            }
+            Kind::Upstream => "`ropewalk doctor --upstreams` says whether providers can be reached",
+            Kind::Internal => "`ropewalk doctor` checks the set-up, `ropewalk fsck` the store",
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -89,17 +102,16 @@ impl Failure {
         if self.kind == Kind::Closed {
             return ExitCode::SUCCESS;
         }
+        let hint = self.hint.as_deref().unwrap_or(self.kind.hint());
         if as_json {
             let error = serde_json::json!({"error": {
-                "code": code, "kind": self.kind.name(), "message": self.message, "hint": self.hint,
+                "code": code, "kind": self.kind.name(), "message": self.message, "hint": hint,
             }});
             eprintln!("{}", json(&error.to_string()));
         } else {
             // What went wrong may quote what a model said.
             eprintln!("error: {}", one_line(&self.message));
-            if let Some(hint) = &self.hint {
-                eprintln!("hint: {}", one_line(hint));
-            }
+            eprintln!("hint: {}", one_line(hint));
         }
         ExitCode::from(code)
     }
@@ -171,7 +183,7 @@ impl From<ReplayError> for Failure {
             ReplayError::View(error) => error.into(),
             ReplayError::NoRequest { .. } => Failure::new(Kind::NotFound, message)
                 .hint("a turn can be sent again; `ropewalk log --exchanges` says which exchanges are turns"),
-            ReplayError::NoModel { .. } => Failure::new(Kind::Usage, message),
+            ReplayError::NoModel { .. } => Failure::new(Kind::Usage, message).hint("--model claude-opus-4-5"),
             ReplayError::NoOption { .. } => Failure::new(Kind::Usage, message)
                 .hint("--set temperature=0, --set generationConfig.topK=1, --unset thinking"),
         }
@@ -186,14 +198,17 @@ impl From<ViewError> for Failure {
             ViewError::Link(_) | ViewError::Record(_) => {
                 Failure::new(Kind::Internal, message).hint("`ropewalk rebuild` links everything again")
             }
-            ViewError::Forgotten { .. } => Failure::new(Kind::NotFound, message),
+            ViewError::Forgotten { .. } => Failure::new(Kind::NotFound, message)
+                .hint("that cannot be undone; `ropewalk audit` says what was asked for"),
             ViewError::NotFound { .. } => Failure::new(Kind::NotFound, message).hint(
                 "a name is an exchange's id, a conversation's id, or the first four or more digits of any hash; \
                  `ropewalk log` lists conversations",
             ),
             ViewError::Ambiguous { .. } => Failure::new(Kind::NotFound, message)
                 .hint("give more digits; `ropewalk log --exchanges --hashes` shows them"),
-            ViewError::TooFarBack { .. } => Failure::new(Kind::NotFound, message),
+            ViewError::TooFarBack { .. } => {
+                Failure::new(Kind::NotFound, message).hint("~1 is one turn back; `ropewalk log --graph` draws them all")
+            }
             ViewError::NotLinked { .. } => {
                 Failure::new(Kind::NotFound, message).hint("`ropewalk rebuild` links everything that was recorded")
             }

@@ -2,7 +2,8 @@
 //!
 //! `cli` has the arguments, `config` where they come from, `context` the store and its owner, `changes` how a store is changed
 //! that a server writes, `audit` who changed what, `client` how a server on this machine is asked, `commands` one module per verb,
-//! `print` how things look, `secret` the key of this installation, `failure` what went wrong.
+//! `print` how things look, `secret` the key of this installation, `failure` what went wrong, `usage` what
+//! is wrong with a command line.
 
 mod any_store;
 mod audit;
@@ -15,6 +16,7 @@ mod context;
 mod failure;
 mod print;
 mod secret;
+mod usage;
 
 use std::process::ExitCode;
 
@@ -32,7 +34,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() -> ExitCode {
     let arguments = match Arguments::try_parse() {
         Ok(arguments) => arguments,
-        Err(error) => return bad_arguments(&error),
+        Err(error) => return usage::report(&error),
     };
     print::out::choose(arguments.global.color);
     let outcome = match &arguments.verb {
@@ -47,26 +49,6 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => failure.report(arguments.global.json),
     }
-}
-
-/// Whoever asked for JSON gets errors as JSON, also about the arguments.
-fn bad_arguments(error: &clap::Error) -> ExitCode {
-    let wants_json = std::env::args_os().any(|argument| argument == "--json");
-    let text = error.render().to_string();
-    if !wants_json || !error.use_stderr() {
-        let escaped = print::text::lines(&text);
-        if escaped == text {
-            error.exit();
-        }
-        // It quotes what was typed, which may have been pasted.
-        print::out::say_lines(&escaped);
-        return ExitCode::from(Kind::Usage as u8);
-    }
-    let first = text.lines().next().unwrap_or_default();
-    let message = first.strip_prefix("error: ").unwrap_or(first);
-    Failure::new(Kind::Usage, message)
-        .hint("`--help` lists what there is")
-        .report(true)
 }
 
 /// What a server has to say goes to stderr; how much of it, `ROPEWALK_LOG` says (`debug`, `ropewalk_proxy=trace`).

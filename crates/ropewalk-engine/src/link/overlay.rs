@@ -15,7 +15,7 @@ use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use ropewalk_store::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use ropewalk_store::store::{
     Answers, Beginning, Depth, ExchangeRow, Finding, Half, Hit, PAGE_MAX, Questions, Recorded, Result, SearchLag,
-    SearchQuery, Selection, Stats,
+    SearchQuery, Selection, Spent, Stats,
 };
 use ropewalk_store::{HashPrefix, Micros, Store, StoreError};
 
@@ -231,6 +231,16 @@ where
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
         self.base.exchanges(owner, selection, as_of.min(self.as_of)).await
+    }
+
+    async fn spent(
+        &self,
+        owner: OwnerId,
+        after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+        as_of: Micros,
+    ) -> Result<Vec<Spent>> {
+        self.base.spent(owner, after, limit, as_of.min(self.as_of)).await
     }
 
     async fn body(&self, owner: OwnerId, exchange: ExchangeNumber, half: Half) -> Result<Option<Vec<u8>>> {

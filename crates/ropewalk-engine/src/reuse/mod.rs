@@ -71,11 +71,15 @@ pub enum Standing {
 
 impl Standing {
     pub fn of(row: &ExchangeRow) -> Self {
+        Standing::of_detail(&row.detail)
+    }
+
+    pub(crate) fn of_detail(detail: &str) -> Self {
         // Of most exchanges there is nothing to say, and many are looked at.
-        if !row.detail.contains("\"reuse\":") {
+        if !detail.contains("\"reuse\":") {
             return Standing::None;
         }
-        let detail = Kept::of(row);
+        let detail = Kept::read(detail);
         match (detail.reuse(), detail.saved) {
             (HIT, saved) => Standing::Hit(saved.unwrap_or_default()),
             (STORED, _) => Standing::Stored,

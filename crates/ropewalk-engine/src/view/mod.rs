@@ -35,7 +35,7 @@ use jiff::Timestamp;
 use ropewalk_store::derived::{ConversationRow, Conversations, Links};
 use ropewalk_store::facts::{ExchangeNumber, HashKind, OwnerId};
 use ropewalk_store::names::{NameRow, Names};
-use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection};
+use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection, Spent};
 use ropewalk_store::{Micros, Store, StoreError};
 
 use crate::link::decision::{Linked, UnreadableLink};
@@ -111,6 +111,17 @@ impl<'s, S: Store> View<'s, S> {
     pub async fn rows_after(&self, after: Option<Cursor>, limit: usize) -> Result<Vec<ExchangeRow>> {
         let page = Selection::Since { after, limit };
         Ok(self.store.exchanges(self.owner, page, Micros::MAX).await?)
+    }
+
+    /// Recorded exchanges, those first that were asked last, before a cursor.
+    pub async fn rows_before(&self, before: Option<Cursor>, limit: usize) -> Result<Vec<ExchangeRow>> {
+        let page = Selection::Newest { before, limit };
+        Ok(self.store.exchanges(self.owner, page, Micros::MAX).await?)
+    }
+
+    /// What exchanges took, in the order of their requests, behind a cursor; as many as a page holds.
+    pub async fn spent_after(&self, after: Option<Cursor>) -> Result<Vec<Spent>> {
+        Ok(self.store.spent(self.owner, after, PAGE_MAX, Micros::MAX).await?)
     }
 
     /// Those that exist, in no order.

@@ -1,6 +1,6 @@
 //! What exchanges add up to: tokens, cost, and what was answered from the store.
 
-use ropewalk_store::store::ExchangeRow;
+use ropewalk_store::store::Spent;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -42,8 +42,8 @@ pub struct Reused {
 }
 
 impl Reused {
-    fn add(&mut self, row: &ExchangeRow) {
-        let saved = match Standing::of(row) {
+    fn add(&mut self, detail: &str) {
+        let saved = match Standing::of_detail(detail) {
             Standing::None => return,
             Standing::Stored => {
                 self.misses += 1;
@@ -77,10 +77,10 @@ impl Reused {
 }
 
 impl Sums {
-    pub fn add(&mut self, row: &ExchangeRow) {
+    pub fn add(&mut self, spent: &Spent) {
         self.exchanges += 1;
-        self.reuse.add(row);
-        if let Some(usage) = &row.usage {
+        self.reuse.add(&spent.detail);
+        if let Some(usage) = &spent.usage {
             self.input_tokens += usage.input_tokens;
             self.output_tokens += usage.output_tokens;
             self.cache_read_tokens += usage.cache_read_tokens;
@@ -88,9 +88,9 @@ impl Sums {
             self.cache_write_1h_tokens += usage.cache_write_1h_tokens;
             self.reasoning_tokens += usage.reasoning_tokens;
         }
-        self.cost_nano_usd += row.cost_nano_usd.unwrap_or(0);
+        self.cost_nano_usd += spent.cost_nano_usd.unwrap_or(0);
         self.cost_usd = usd(self.cost_nano_usd);
-        self.cost_is_estimate |= row.cost_is_estimate || (row.usage.is_some() && row.cost_nano_usd.is_none());
+        self.cost_is_estimate |= spent.cost_is_estimate || (spent.usage.is_some() && spent.cost_nano_usd.is_none());
     }
 
     pub fn merge(&mut self, other: &Sums) {

@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use ropewalk_engine::view::Sums;
 use ropewalk_store::facts::ExchangeNumber;
-use ropewalk_store::store::{ExchangeRow, PAGE_MAX};
+use ropewalk_store::store::Spent;
 use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
@@ -16,7 +16,7 @@ use crate::problem::Problem;
 use crate::source::Owned;
 
 /// Exchanges that are added up for one question: seconds of work. Who has more asks for a part of the time.
-const ROWS_MAX: usize = 500_000;
+const ROWS_MAX: usize = 2_000_000;
 
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
@@ -76,7 +76,7 @@ pub async fn stats<S: Store>(owned: &Owned<S>, asked: &AskStats) -> Result<Stats
     let mut after = since.map(|since| (Micros(since.0.saturating_sub(1)), ExchangeNumber(i64::MAX)));
     let mut read = 0;
     loop {
-        let rows = view.rows_after(after, PAGE_MAX).await?;
+        let rows = view.spent_after(after).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.at, last.number));
         let is_last = until.is_some_and(|until| last.at > until);
@@ -96,7 +96,7 @@ pub async fn stats<S: Store>(owned: &Owned<S>, asked: &AskStats) -> Result<Stats
 }
 
 impl Stats {
-    fn add(&mut self, row: &ExchangeRow, zone: &TimeZone) {
+    fn add(&mut self, row: &Spent, zone: &TimeZone) {
         let model = row.model.as_deref().unwrap_or("unknown");
         self.total.add(row);
         self.models.entry(model.to_owned()).or_default().add(row);

@@ -37,6 +37,12 @@ pub(super) async fn exchanges(
             let found = query(client, sql::EXCHANGES_SINCE, &[owner, as_of, &at, &number, &limit]).await?;
             read(&found, *as_of)?
         }
+        Selection::Newest { before, limit } => {
+            let (at, number) = before.map_or((i64::MAX, i64::MAX), |(at, number)| (at.0, number.0));
+            let limit = page(limit);
+            let found = query(client, sql::EXCHANGES_NEWEST, &[owner, as_of, &at, &number, &limit]).await?;
+            read(&found, *as_of)?
+        }
         Selection::Log { after, limit } => {
             let limit = page(limit);
             let found = query(client, sql::EXCHANGES_LOG, &[owner, as_of, &after.0, &limit]).await?;

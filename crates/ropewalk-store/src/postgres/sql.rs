@@ -204,6 +204,10 @@ statements! {
         "SELECT ", exchange_columns!(), "FROM exchange e", with_provenance!(),
         "AND e.owner_id = $1 AND (e.at, e.number) > ($3, $4) ORDER BY e.at, e.number LIMIT $5"
     );
+    EXCHANGES_NEWEST = concat!(
+        "SELECT ", exchange_columns!(), "FROM exchange e", with_provenance!(),
+        "AND e.owner_id = $1 AND (e.at, e.number) < ($3, $4) ORDER BY e.at DESC, e.number DESC LIMIT $5"
+    );
     EXCHANGES_LOG = concat!(
         "SELECT ", exchange_columns!(), "FROM exchange e", with_provenance!(),
         "AND e.owner_id = $1 AND e.position > $3 ORDER BY e.position LIMIT $4"

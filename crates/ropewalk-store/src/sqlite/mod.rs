@@ -56,7 +56,7 @@ use crate::sqlite::hash_index::Fresh;
 use crate::sqlite::writer::{Durability, Writer};
 use crate::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
-    SearchQuery, Selection, Stats, Store, StoreError, Versions,
+    SearchQuery, Selection, Spent, Stats, Store, StoreError, Versions,
 };
 
 /// The file inside the data folder, and the lock that its writer holds.
@@ -393,6 +393,17 @@ impl Store for Sqlite {
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
         self.read(move |connection, fresh| read::exchanges(connection, fresh, owner, &selection, as_of))
+            .await
+    }
+
+    async fn spent(
+        &self,
+        owner: OwnerId,
+        after: Option<(Micros, ExchangeNumber)>,
+        limit: usize,
+        as_of: Micros,
+    ) -> Result<Vec<Spent>> {
+        self.read(move |connection, fresh| read::spent(connection, fresh, owner, after, limit, as_of))
             .await
     }
 

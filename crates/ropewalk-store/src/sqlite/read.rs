@@ -16,7 +16,7 @@ use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, NUMBER_MAX, key, keys_of, number};
 use crate::sqlite::packs::SharedPacks;
 use crate::sqlite::problem;
-use crate::store::{ExchangeRow, PAGE_MAX, Result, Selection, Stats, StoreError};
+use crate::store::{ExchangeRow, PAGE_MAX, Result, Selection, Spent, Stats, StoreError};
 
 /// Hashes of an exchange's own, as they are stored.
 pub(super) struct StoredHashes {
@@ -114,6 +114,12 @@ pub(super) fn exchanges(
             let limit = (*limit).min(PAGE_MAX) as i64;
             select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
         }
+        Selection::Newest { before, limit } => {
+            let (at, number) = before.unwrap_or((Micros(i64::MAX), ExchangeNumber(NUMBER_MAX)));
+            let filter = "(e.at, e.key) < (?2, ?3) AND e.at <= ?4 ORDER BY e.at DESC, e.key DESC LIMIT ?5";
+            let limit = (*limit).min(PAGE_MAX) as i64;
+            select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
+        }
         Selection::Log { .. } => {
             for key in keys {
                 select("e.key = ?2", &[&owner.0, &key])?;
@@ -126,6 +132,49 @@ pub(super) fn exchanges(
         .filter(|row| row.ended_at.is_some_and(|ended_at| ended_at > as_of));
     unended.for_each(ExchangeRow::hide_end);
     Ok(rows)
+}
+
+/// See [`Store::spent`](crate::store::Store::spent): a few columns of a row, and no look at the nodes.
+pub(super) fn spent(
+    connection: &Connection,
+    fresh: &Fresh,
+    owner: OwnerId,
+    after: Option<(Micros, ExchangeNumber)>,
+    limit: usize,
+    as_of: Micros,
+) -> Result<Vec<Spent>> {
+    let (at, after) = after.unwrap_or((Micros(i64::MIN), ExchangeNumber(0)));
+    let select = "SELECT key, at, ended_at, context, detail, usage, cost_nano_usd, cost_is_estimate FROM exchange \
+                  WHERE owner_id = ?1 AND (at, key) > (?2, ?3) AND at <= ?4 ORDER BY at, key LIMIT ?5";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let columns = params![owner.0, at.0, key(owner, after.0), as_of.0, limit.min(PAGE_MAX) as i64];
+    let mut found = statement.query(columns).map_err(problem)?;
+    let mut reader = RowReader::new(connection, fresh.packs(), owner);
+    let mut all = Vec::new();
+    while let Some(row) = found.next().map_err(problem)? {
+        let ended_at: Option<i64> = row.get(2).map_err(problem)?;
+        // An answer that had not ended by then is not there yet.
+        let is_unended = ended_at.is_some_and(|ended_at| ended_at > as_of.0);
+        let usage: Option<Vec<u8>> = row.get(5).map_err(problem)?;
+        let cost: Option<i64> = row.get(6).map_err(problem)?;
+        let detail = reader.detail(row.get(4).map_err(problem)?)?;
+        let context = reader.shared_context(row.get(3).map_err(problem)?)?;
+        all.push(Spent {
+            number: ExchangeNumber(number(row.get(0).map_err(problem)?)),
+            at: Micros(row.get(1).map_err(problem)?),
+            model: context.model.clone(),
+            session: context.session.clone(),
+            project: context.project.clone(),
+            usage: match usage.filter(|_| !is_unended) {
+                Some(bytes) => Some(read_usage(&bytes)?),
+                None => None,
+            },
+            cost_nano_usd: cost.filter(|_| !is_unended).map(|cost| cost as u64),
+            cost_is_estimate: row.get::<_, bool>(7).map_err(problem)? && !is_unended,
+            detail,
+        });
+    }
+    Ok(all)
 }
 
 /// Keys of exchanges behind a position, in the order of their positions.
@@ -172,16 +221,14 @@ impl<'c> RowReader<'c> {
         }
     }
 
-    fn context(&mut self, number: i64) -> Result<Context> {
-        let context = match self.contexts.entry(number) {
+    fn shared_context(&mut self, number: i64) -> Result<&Context> {
+        Ok(match self.contexts.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(place) => place.insert(Context::load(self.connection, self.owner, number)?),
-        };
-        Ok(context.clone())
+        })
     }
 
-    fn detail(&mut self, row: &Row<'_>) -> Result<String> {
-        let part: i64 = row.get(8).map_err(problem)?;
+    fn detail(&mut self, part: i64) -> Result<String> {
         let bytes = match self.packs {
             Some(packs) => {
                 let pack = packs.with_part(self.connection, self.owner, part)?;
@@ -200,7 +247,7 @@ impl<'c> RowReader<'c> {
                 .map(|bytes| bytes.try_into().map_err(|_| damaged("whole hash")))
                 .transpose()
         };
-        let context = self.context(row.get(7).map_err(problem)?)?;
+        let context = self.shared_context(row.get(7).map_err(problem)?)?.clone();
         let mut hashes = StoredHashes::read(row, [11, 22, 23]).map_err(problem)?.unpack()?;
         hashes.extend(context.hashes);
         hashes.sort();
@@ -237,7 +284,7 @@ impl<'c> RowReader<'c> {
                 .get::<_, Option<i64>>(19)
                 .map_err(problem)?
                 .map(|length| length as u64),
-            detail: self.detail(row)?,
+            detail: self.detail(row.get(8).map_err(problem)?)?,
             provenance: provenance.map(|text| read_provenance(&text)).transpose()?,
             rules_version: context.rules_version,
             projections_version: row.get(24).map_err(problem)?,

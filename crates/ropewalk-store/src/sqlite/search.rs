@@ -214,39 +214,35 @@ impl<'c> Texts<'c> {
     }
 }
 
+/// Texts with the words of a query that are looked at together, those first that were recorded last. Words that everybody says are in
+/// millions of texts, and nobody asks for the oldest of them.
+const WINDOW: usize = 10_000;
+
+/// The newest first; where more than [`WINDOW`] texts have the words, the newest of those that were recorded last.
 pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuery) -> Result<Vec<Hit>> {
     let phrases = phrases(&query.text);
     if phrases.is_empty() {
         return Ok(Vec::new());
     }
     let quoted: Vec<String> = phrases.iter().map(|phrase| format!("\"{phrase}\"")).collect();
-    let keys = keys_of(owner);
-    let select = "SELECT t.key FROM search s JOIN search_text t ON t.key = s.rowid AND t.owner_id = ?1 \
-                  JOIN exchange e ON e.key = (t.owner_id << 40 | t.exchange) AND e.owner_id = t.owner_id \
-                  JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
-                  WHERE search MATCH ?2 AND s.rowid >= ?7 AND s.rowid < ?8 AND t.owner_id = ?1 \
-                  AND (?3 IS NULL OR t.source = ?3) AND (?4 IS NULL OR c.model = ?4) AND (?5 IS NULL OR e.at >= ?5) \
-                  AND NOT EXISTS (SELECT 1 FROM retold r WHERE r.owner_id = ?1 AND r.exchange = t.exchange \
-                  AND r.first_text > t.key) \
-                  ORDER BY e.at DESC, t.key DESC LIMIT ?6";
-    let mut statement = connection.prepare_cached(select).map_err(problem)?;
-    let row = params![
-        owner.0,
-        quoted.join(" AND "),
-        query.source.map(source_code),
-        query.model,
-        query.since.map(|since| since.0),
-        query.limit.min(PAGE_MAX) as i64,
-        keys.start,
-        keys.end
-    ];
-    let found: Vec<i64> = statement
-        .query_map(row, |row| row.get(0))
-        .and_then(Iterator::collect)
-        .map_err(problem)?;
+    let words = quoted.join(" AND ");
+    let limit = query.limit.min(PAGE_MAX);
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    let mut end = keys_of(owner).end;
+    while found.len() < limit {
+        let window = texts_with(connection, owner, &words, end)?;
+        for text in &window {
+            found.extend(asked_at(connection, owner, query, *text)?.map(|at| (at, *text)));
+        }
+        match window.last() {
+            Some(last) if window.len() == WINDOW => end = *last,
+            _ => break,
+        }
+    }
+    found.sort_unstable_by(|one, other| other.cmp(one));
     let mut hits = Vec::new();
     let mut texts = Texts::new(connection, owner);
-    for text in found {
+    for (_, text) in found.into_iter().take(limit) {
         if let Some(found) = texts.find(super::keys::number(text))? {
             hits.push(Hit {
                 exchange: found.exchange,
@@ -256,6 +252,38 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
         }
     }
     Ok(hits)
+}
+
+/// Keys of texts before `end` that have the words, the last first.
+fn texts_with(connection: &Connection, owner: OwnerId, words: &str, end: i64) -> Result<Vec<i64>> {
+    let select =
+        "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let row = params![words, keys_of(owner).start, end, WINDOW as i64];
+    statement
+        .query_map(row, |row| row.get(0))
+        .and_then(Iterator::collect)
+        .map_err(problem)
+}
+
+/// When what has a text was asked, if the rest of the query is true of it.
+fn asked_at(connection: &Connection, owner: OwnerId, query: &SearchQuery, text: i64) -> Result<Option<i64>> {
+    let select = "SELECT e.at FROM search_text t \
+                  JOIN exchange e ON e.key = (t.owner_id << 40 | t.exchange) AND e.owner_id = t.owner_id \
+                  JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
+                  WHERE t.key = ?2 AND t.owner_id = ?1 \
+                  AND (?3 IS NULL OR t.source = ?3) AND (?4 IS NULL OR c.model = ?4) AND (?5 IS NULL OR e.at >= ?5) \
+                  AND NOT EXISTS (SELECT 1 FROM retold r WHERE r.owner_id = ?1 AND r.exchange = t.exchange \
+                  AND r.first_text > t.key)";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let row = params![
+        owner.0,
+        text,
+        query.source.map(source_code),
+        query.model,
+        query.since.map(|since| since.0)
+    ];
+    statement.query_row(row, |row| row.get(0)).optional().map_err(problem)
 }
 
 /// Words and quoted phrases of a query, with nothing in them that the query language could mistake for syntax.
@@ -277,6 +305,17 @@ fn phrases(query: &str) -> Vec<String> {
     phrases
 }
 
+/// Where a word stands by itself; inside of another where it stands nowhere else.
+fn find_word(text: &str, word: &str) -> Option<usize> {
+    let is_by_itself = |at: &usize| {
+        let before = text[..*at].chars().next_back();
+        let behind = text[at + word.len()..].chars().next();
+        !before.is_some_and(char::is_alphanumeric) && !behind.is_some_and(char::is_alphanumeric)
+    };
+    let mut places = text.match_indices(word).map(|(at, _)| at);
+    places.find(is_by_itself).or_else(|| text.find(word))
+}
+
 /// Text around the first match, with the match marked.
 fn snippet(text: &str, phrases: &[String]) -> String {
     let lower = text.to_lowercase();
@@ -284,7 +323,7 @@ fn snippet(text: &str, phrases: &[String]) -> String {
     let hit = phrases
         .iter()
         .filter_map(first_word)
-        .filter_map(|word| Some((lower.find(&word)?, word.len())))
+        .filter_map(|word| Some((find_word(&lower, &word)?, word.len())))
         .min();
     let Some((at, length)) =
         hit.filter(|(at, length)| text.is_char_boundary(*at) && text.is_char_boundary(at + length))
@@ -300,4 +339,17 @@ fn snippet(text: &str, phrases: &[String]) -> String {
         &text[at..at + length],
         &text[at + length..end]
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_marked_where_it_stands_by_itself() {
+        let marked = |text: &str, word: &str| snippet(text, &[word.to_owned()]);
+        assert_eq!(marked("a trope of Rope", "rope"), "a trope of \u{2}Rope\u{3}");
+        assert_eq!(marked("tropes only", "rope"), "t\u{2}rope\u{3}s only");
+        assert_eq!(marked("no such word", "rope"), "no such word");
+    }
 }

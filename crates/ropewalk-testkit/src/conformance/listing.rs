@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use ropewalk_store::facts::{ExchangeNumber, Position};
-use ropewalk_store::store::{ExchangeRow, Outcome, Selection};
+use ropewalk_store::store::{ExchangeRow, Outcome, Selection, Spent};
 use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{Case, after_turns, fresh_owner, record, record_one, row_of, turn};
@@ -74,6 +74,29 @@ pub async fn exchanges_come_in_time_order_page_by_page<S: Store + 'static>(store
             assert!(paged.len() <= all.len(), "pages overlap");
         }
         assert_eq!(paged, all, "in pages of {limit}");
+        let (mut backwards, mut before) = (Vec::new(), None);
+        loop {
+            let page = select(&*store, owner, Selection::Newest { before, limit }).await;
+            let Some(last) = page.last() else { break };
+            assert!(page.len() <= limit);
+            before = Some((last.at, last.number));
+            backwards.extend(page);
+            assert!(backwards.len() <= all.len(), "pages overlap");
+        }
+        backwards.reverse();
+        assert_eq!(backwards, all, "newest first, in pages of {limit}");
+    }
+    // Sums are made of the same, at any time.
+    for as_of in [all[all.len() / 2].at, Micros::MAX] {
+        let since = Selection::Since {
+            after: Some((all[0].at, all[0].number)),
+            limit: 100,
+        };
+        let rows = store.exchanges(owner, since, as_of).await.expect("rows can be read");
+        let expected: Vec<Spent> = rows.into_iter().map(Spent::from).collect();
+        let after = Some((all[0].at, all[0].number));
+        let spent = store.spent(owner, after, 100, as_of).await.expect("sums can be read");
+        assert_eq!(spent, expected, "as of {as_of:?}");
     }
 }
 

@@ -165,6 +165,11 @@ impl Owned {
                 rows.sort_by_key(|row| (row.at, row.number));
                 limit
             }
+            Selection::Newest { before, limit } => {
+                rows.retain(|row| before.is_none_or(|before| (row.at, row.number) < before));
+                rows.sort_by_key(|row| std::cmp::Reverse((row.at, row.number)));
+                limit
+            }
             Selection::Log { after, limit } => {
                 rows.retain(|row| row.position > after);
                 rows.sort_by_key(|row| row.position);

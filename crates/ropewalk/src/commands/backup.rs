@@ -59,10 +59,10 @@ pub(crate) async fn run(context: &Context, arguments: &Backup) -> Result<(), Fai
             .hint("a backup never takes the place of another; choose a new name"));
     }
     let Some(store) = context.read_now().await? else {
-        return Err(Failure::new(
-            Kind::NotFound,
-            "nothing is recorded, so there is nothing to back up",
-        ));
+        return Err(
+            Failure::new(Kind::NotFound, "nothing is recorded, so there is nothing to back up")
+                .hint("`ropewalk config --show data` says where was looked"),
+        );
     };
     let beside = file
         .parent()

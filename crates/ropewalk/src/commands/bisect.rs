@@ -158,7 +158,8 @@ impl Trial<'_> {
         // The first place that may be bad.
         let mut from = match known_good {
             Some(good) if good >= bad => {
-                return Err(Failure::new(Kind::Usage, "the good turn is not before the bad one"));
+                return Err(Failure::new(Kind::Usage, "the good turn is not before the bad one")
+                    .hint("REF is the bad one, --good names one before it; `ropewalk log --graph` draws them"));
             }
             Some(good) => good + 1,
             None => 0,

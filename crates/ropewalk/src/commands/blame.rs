@@ -32,7 +32,10 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Blame) -> Result<(),
         (_, Some(hash), ..) => Scope::AgentType(hash),
         (.., Some(project), _) => Scope::Project(project),
         (.., Some(client)) => Scope::Client(client),
-        (None, None, None, None) => return Err(Failure::new(Kind::Usage, "say what is to be looked at")),
+        (None, None, None, None) => {
+            return Err(Failure::new(Kind::Usage, "say what is to be looked at")
+                .hint("an exchange, --project, --client or --agent-type"));
+        }
     };
     let timeline = view.timeline(scope, &*context.config.prices).await?;
     match context.json {

@@ -118,7 +118,7 @@ fn confirmed(counts: &Counts) -> Result<(), Failure> {
     let read = std::io::stdin().lock().read_line(&mut answer);
     match read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes") {
         true => Ok(()),
-        false => Err(Failure::new(Kind::NotFound, "nothing was forgotten")),
+        false => Err(Failure::new(Kind::NotFound, "nothing was forgotten").hint("`y` does it; --yes does not ask")),
     }
 }
 

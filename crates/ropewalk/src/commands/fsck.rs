@@ -77,7 +77,8 @@ pub(crate) async fn run(context: &Context, arguments: &Fsck) -> Result<(), Failu
         );
         return Err(match errors > in_store {
             true => failure.hint("`ropewalk fsck --repair` puts the tree of messages right"),
-            false => failure,
+            false => failure
+                .hint("`ropewalk restore` makes a store out of a backup; `ropewalk export` saves what can be read"),
         });
     }
     if !context.json {

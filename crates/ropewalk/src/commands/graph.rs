@@ -10,17 +10,22 @@ use ropewalk_engine::view::{Directory, View};
 use ropewalk_store::Micros;
 use ropewalk_store::derived::{ConversationRow, LinkKind};
 use ropewalk_store::facts::ExchangeNumber;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::PAGE;
-use super::log::{short_exchange_line, short_name};
+use super::log::{short_exchange_words, short_name};
 use crate::any_store::AnyStore;
 use crate::failure::Failure;
 use crate::print::out::Out;
 use crate::print::text::one_line;
 use crate::print::time;
+use crate::print::words::Missed;
 
 /// Exchanges of one conversation that are drawn, the newest.
 const DRAWN_MAX: usize = 10_000;
+
+/// Stands for the text of a row while it is drawn. Escaped text has no such character.
+const TEXT: &str = "\u{1}";
 
 pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: &mut Out) -> Result<(), Failure> {
     let links = links(view, row.root).await?;
@@ -61,15 +66,22 @@ pub(super) async fn draw(view: &View<'_, AnyStore>, row: &ConversationRow, out: 
                 Ancestor::Parent(number) | Ancestor::Ancestor(number) => met.insert(*number),
                 Ancestor::Anonymous => true,
             });
-            let name = out.name(&short_name(&exchange));
-            let mut text = format!("{name}  {}", short_exchange_line(&exchange));
+            let name = short_name(&exchange);
+            let mut words = short_exchange_words(&exchange);
             for merge in &quoted {
-                text.push_str(&format!(" · quotes {}", one_line(&merge.from_exchange_id)));
+                words.push(Missed::More, format!("quotes {}", one_line(&merge.from_exchange_id)));
             }
-            text.push_str(&format!(" · {}", out.faint(&time::age(&exchange.at, now))));
-            let drawing = renderer.next_row(link.exchange.0, ancestors, glyph(link).to_owned(), text);
+            words.push(Missed::More, out.faint(&time::age(&exchange.at, now)));
+            let drawing = renderer.next_row(link.exchange.0, ancestors, glyph(link).to_owned(), TEXT.to_owned());
+            // How much room there is shows when the lines before the text are drawn.
             for line in drawing.lines() {
-                out.fitted(line.trim_end())?;
+                let Some((lines, _)) = line.split_once(TEXT) else {
+                    out.fitted(line.trim_end())?;
+                    continue;
+                };
+                let room = out.room_behind(lines.width() + name.width() + 2);
+                let text = std::mem::take(&mut words).line(room);
+                out.fitted(&format!("{lines}{}  {text}", out.name(&name)))?;
             }
         }
     }

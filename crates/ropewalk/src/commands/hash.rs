@@ -53,7 +53,10 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, Failure> {
             .and_then(|mut file| file.read_to_end(&mut bytes))
             .map(|_| ())
     };
-    outcome.map_err(|error| Failure::new(Kind::NotFound, format!("cannot read {}: {error}", path.display())))?;
+    outcome.map_err(|error| {
+        Failure::new(Kind::NotFound, format!("cannot read {}: {error}", path.display()))
+            .hint("a file with a request or with exchanges; `-` is standard input")
+    })?;
     Ok(bytes)
 }
 
@@ -70,7 +73,10 @@ fn exchange_lines(input: &[u8]) -> Result<Vec<Exchange>, Failure> {
         if line.trim_ascii().is_empty() {
             continue;
         }
-        let problem = |what: String| Failure::new(Kind::Usage, format!("line {}: {what}", index + 1));
+        let problem = |what: String| {
+            Failure::new(Kind::Usage, format!("line {}: {what}", index + 1))
+                .hint("exchanges have one JSON object a line")
+        };
         let line = ExchangeLine::parse(line).map_err(|error| problem(error.to_string()))?;
         let endpoint = route(&line.path).endpoint;
         let provider = endpoint

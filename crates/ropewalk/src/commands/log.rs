@@ -1,13 +1,12 @@
 //! `ropewalk log`: conversations, newest first; exchanges, oldest first.
 
-use std::collections::VecDeque;
-
 use jiff::Timestamp;
 use ropewalk_engine::insight::merges::Merge;
 use ropewalk_engine::reuse::HIT;
 use ropewalk_engine::view::{ConversationView, Directory, ExchangeView, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store as _};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
@@ -22,6 +21,7 @@ use crate::print::number::{counted, dollars, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{cut, one_line, padded};
 use crate::print::time;
+use crate::print::words::{Missed, Words};
 
 /// Digits of an id that are shown. They are enough to find it among thousands.
 const ID_DIGITS: usize = 8;
@@ -111,7 +111,7 @@ impl Lister<'_> {
             self.out.faint(&age)
         );
         self.out.fitted(&first)?;
-        let sums = sums(conversation);
+        let sums = sums(conversation).line(self.out.room_behind(ID_DIGITS + 2));
         let second = format!("{}  {}", " ".repeat(ID_DIGITS), self.out.faint(&sums));
         self.out.fitted(&second)?;
         if self.arguments.graph {
@@ -140,53 +140,77 @@ impl Lister<'_> {
         self.out.json(&WithMerges { conversation, merges })
     }
 
-    /// Page by page; with a count only the newest so many are kept.
+    /// Page by page, from the oldest on; with a count from the newest back, until there are enough.
     async fn exchanges(&mut self) -> Result<(), Failure> {
-        let mut kept: VecDeque<ExchangeView> = VecDeque::new();
+        if let Some(count) = self.arguments.count {
+            for exchange in self.newest(count).await?.iter().rev() {
+                self.exchange(exchange)?;
+            }
+            return Ok(());
+        }
         let mut directory = Directory::default();
         // Whoever stands right before that moment is left out below.
         let since = self.selected.since;
         let mut after = since.map(|since| (Micros(since.0.saturating_sub(1)), ExchangeNumber(0)));
         loop {
             let rows = self.view.rows_after(after, PAGE).await?;
-            let Some(last) = rows.last() else { break };
+            let Some(last) = rows.last() else { return Ok(()) };
             after = Some((last.at, last.number));
             let is_over = self.selected.until.is_some_and(|until| last.at > until);
-            let views = self.view.exchanges(&rows, &mut directory).await?;
-            for (row, exchange) in rows.iter().zip(views) {
-                if !self.selected.is_in_time(row.at) || !self.selected.has(row.number, &exchange) {
-                    continue;
-                }
-                match self.arguments.count {
-                    None => self.exchange(&exchange)?,
-                    Some(count) => {
-                        kept.push_back(exchange);
-                        if kept.len() > count {
-                            kept.pop_front();
-                        }
-                    }
-                }
+            for exchange in self.asked_for(&rows, &mut directory).await? {
+                self.exchange(&exchange)?;
             }
+            if is_over {
+                return Ok(());
+            }
+        }
+    }
+
+    /// So many of those that are asked for, newest first.
+    async fn newest(&self, count: usize) -> Result<Vec<ExchangeView>, Failure> {
+        let mut found = Vec::new();
+        let mut directory = Directory::default();
+        let until = self.selected.until;
+        let mut before = until.map(|until| (Micros(until.0.saturating_add(1)), ExchangeNumber(0)));
+        // As many as were asked for are enough, unless most of them are something else.
+        let mut page = count.min(PAGE);
+        while found.len() < count {
+            let rows = self.view.rows_before(before, page).await?;
+            let Some(last) = rows.last() else { break };
+            page = page.saturating_mul(4).min(PAGE);
+            before = Some((last.at, last.number));
+            let is_over = self.selected.since.is_some_and(|since| last.at < since);
+            found.extend(self.asked_for(&rows, &mut directory).await?);
             if is_over {
                 break;
             }
         }
-        kept.iter().try_for_each(|exchange| self.exchange(exchange))
+        found.truncate(count);
+        Ok(found)
+    }
+
+    async fn asked_for(&self, rows: &[ExchangeRow], directory: &mut Directory) -> Result<Vec<ExchangeView>, Failure> {
+        let views = self.view.exchanges(rows, directory).await?;
+        let both = rows.iter().zip(views);
+        let asked_for =
+            both.filter(|(row, exchange)| self.selected.is_in_time(row.at) && self.selected.has(row.number, exchange));
+        Ok(asked_for.map(|(_, exchange)| exchange).collect())
     }
 
     pub(super) fn exchange(&mut self, exchange: &ExchangeView) -> Result<(), Failure> {
         if self.context.json {
             return self.out.json(exchange);
         }
+        let when = time::local(&exchange.at);
         let (name, told) = match self.out.is_narrow() {
-            true => (padded(&short_name(exchange), ID_DIGITS), short_exchange_line(exchange)),
+            true => (padded(&short_name(exchange), ID_DIGITS), short_exchange_words(exchange)),
             false => (
                 padded(&one_line(&exchange.id), NAME_COLUMNS_MAX),
-                exchange_line(exchange),
+                exchange_words(exchange),
             ),
         };
-        let (when, name) = (self.out.faint(&time::local(&exchange.at)), self.out.name(&name));
-        let line = format!("{when}  {name}  {told}");
+        let told = told.line(self.out.room_behind(when.width() + name.width() + 4));
+        let line = format!("{}  {}  {told}", self.out.faint(&when), self.out.name(&name));
         self.out.fitted(&line)?;
         if self.arguments.hashes {
             for (name, hash) in exchange.hashes() {
@@ -198,49 +222,53 @@ impl Lister<'_> {
     }
 }
 
-fn sums(conversation: &ConversationView) -> String {
-    let mut sums: Vec<String> = conversation.friendly_id.iter().cloned().collect();
-    sums.push(counted(conversation.turns, "turn", "turns"));
+fn sums(conversation: &ConversationView) -> Words {
+    let mut sums = Words::default();
+    sums.extend(Missed::Most, conversation.friendly_id.iter().cloned());
+    sums.push(Missed::More, counted(conversation.turns, "turn", "turns"));
     if conversation.branches > 1 {
-        sums.push(counted(conversation.branches, "branch", "branches"));
+        sums.push(Missed::Some, counted(conversation.branches, "branch", "branches"));
     }
     if conversation.agents > 1 {
-        sums.push(counted(conversation.agents, "agent", "agents"));
+        sums.push(Missed::Some, counted(conversation.agents, "agent", "agents"));
     }
     let tokens = &conversation.tokens;
     // Exports of chat services say nothing of it.
     if tokens.sent() + tokens.output_tokens == 0 {
-        sums.push("usage not known".to_owned());
-        return sums.join(" · ");
+        sums.push(Missed::Less, "usage not known");
+        return sums;
     }
-    sums.push(format!(
-        "{} tokens in, {} out",
-        short(tokens.sent()),
-        short(tokens.output_tokens)
-    ));
-    sums.push(dollars(conversation.cost_usd));
-    sums.join(" · ")
+    let (sent, answered) = (short(tokens.sent()), short(tokens.output_tokens));
+    sums.push(Missed::Less, format!("{sent} tokens in, {answered} out"));
+    sums.push(Missed::More, dollars(conversation.cost_usd));
+    sums
 }
 
 /// What an exchange was, on one line.
 pub(super) fn exchange_line(exchange: &ExchangeView) -> String {
-    let mut words = vec![exchange.kind.clone()];
-    words.extend(features(exchange));
-    words.extend(exchange.latency_ms.map(|ms| format!("{:.1} s", ms as f64 / 1e3)));
-    words.join(" · ")
+    exchange_words(exchange).line(None)
+}
+
+fn exchange_words(exchange: &ExchangeView) -> Words {
+    let mut words = Words::default();
+    words.push(Missed::Most, exchange.kind.clone());
+    add_features(exchange, &mut words);
+    let latency = exchange.latency_ms.map(|ms| format!("{:.1} s", ms as f64 / 1e3));
+    words.extend(Missed::Least, latency);
+    words
 }
 
 /// The same with what goes without saying left out: for lines that have little room.
-pub(super) fn short_exchange_line(exchange: &ExchangeView) -> String {
-    let kind = Some(exchange.kind.clone()).filter(|kind| kind != "turn");
-    let words: Vec<String> = kind.into_iter().chain(features(exchange)).collect();
-    words.join(" · ")
+pub(super) fn short_exchange_words(exchange: &ExchangeView) -> Words {
+    let mut words = Words::default();
+    words.extend(Missed::Most, Some(exchange.kind.clone()).filter(|kind| kind != "turn"));
+    add_features(exchange, &mut words);
+    words
 }
 
-fn features(exchange: &ExchangeView) -> Vec<String> {
-    let mut words = Vec::new();
+fn add_features(exchange: &ExchangeView, words: &mut Words) {
     if exchange.status != "complete" {
-        words.push(exchange.status.to_owned());
+        words.push(Missed::Most, exchange.status);
     }
     for (is_so, word) in [
         (exchange.is_forgotten, "forgotten"),
@@ -248,25 +276,20 @@ fn features(exchange: &ExchangeView) -> Vec<String> {
         (exchange.brings_references, "brings a reference"),
     ] {
         if is_so {
-            words.push(word.to_owned());
+            words.push(Missed::Most, word);
         }
     }
-    words.extend(exchange.branch_id.iter().map(|branch| one_line(branch)));
-    words.extend(
-        exchange
-            .agent
-            .name
-            .iter()
-            .map(|name| format!("agent {}", one_line(name))),
-    );
-    words.extend(exchange.model.iter().map(|model| one_line(model)));
+    words.extend(Missed::Less, exchange.branch_id.iter().map(|branch| one_line(branch)));
+    let agent = exchange.agent.name.iter();
+    words.extend(Missed::More, agent.map(|name| format!("agent {}", one_line(name))));
+    words.extend(Missed::Some, exchange.model.iter().map(|model| one_line(model)));
     let usage = &exchange.usage;
     if let (Some(input), Some(output)) = (usage.input_tokens, usage.output_tokens) {
         let cached = usage.cache_read_tokens.unwrap_or(0) + usage.cache_write_tokens.unwrap_or(0);
-        words.push(format!("{} in, {} out", short(input + cached), short(output)));
+        let tokens = format!("{} in, {} out", short(input + cached), short(output));
+        words.push(Missed::Some, tokens);
     }
-    words.extend(exchange.cost_usd.map(dollars));
-    words
+    words.extend(Missed::More, exchange.cost_usd.map(dollars));
 }
 
 /// An id that is longer is one that nobody types.

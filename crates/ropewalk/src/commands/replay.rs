@@ -196,6 +196,7 @@ impl Replayer {
                     Kind::Configuration,
                     format!("the environment has no {}", one_line(name)),
                 )
+                .hint("--key-env names the variable that has the provider's key")
             })?;
             return Ok(Some(Key {
                 kind: known[0].1,

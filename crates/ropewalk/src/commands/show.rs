@@ -115,15 +115,30 @@ async fn raw(view: &View<'_, AnyStore>, row: &ExchangeRow, half: RawHalf, out: &
     let bytes = view.store.body(view.owner, row.number, half).await?;
     match bytes {
         Some(bytes) => out.bytes(&bytes),
-        None => Err(Failure::new(
-            Kind::NotFound,
-            match half {
-                Half::Sent => format!("exchange `{}` was sent as it came", row.id),
-                Half::Request | Half::Response => format!("exchange `{}` has no recorded response", row.id),
-            },
-        )),
+        None => Err(no_bytes(row, half)),
     }
 }
+
+fn no_bytes(row: &ExchangeRow, half: Half) -> Failure {
+    let id = &row.id;
+    let (message, hint) = match (half, &row.hole) {
+        (Half::Request, Some(hole)) if !hole.has_request => (format!("the request of `{id}` was forgotten"), FORGOTTEN),
+        (Half::Response, Some(hole)) if !hole.has_response => {
+            (format!("the response of `{id}` was forgotten"), FORGOTTEN)
+        }
+        (Half::Sent, _) => (
+            format!("exchange `{id}` was sent as it came"),
+            "--raw request has the bytes",
+        ),
+        (Half::Request, _) => (format!("exchange `{id}` has no recorded request"), METADATA_ONLY),
+        (Half::Response, _) => (format!("exchange `{id}` has no recorded response"), METADATA_ONLY),
+    };
+    Failure::new(Kind::NotFound, message).hint(hint)
+}
+
+const FORGOTTEN: &str = "hashes, links, usage and cost are still there: `ropewalk show` without --raw";
+const METADATA_ONLY: &str =
+    "it may not have ended, or no bodies were recorded: `ropewalk show` without --raw says more";
 
 fn facts(exchange: &ExchangeView, out: &mut Out) -> Result<(), Failure> {
     let title = format!("{}  {}", out.name(&one_line(&exchange.id)), exchange_line(exchange));

@@ -40,7 +40,7 @@ async fn wanted(view: &View<'_, AnyStore>, arguments: &cli::Spread) -> Result<Wa
                     .hint("64 hex digits, as in .parts of --json")
             })?;
             let part = view.store.part(view.owner, hash).await?;
-            Wanted::of_part(part.ok_or_else(|| Failure::new(Kind::NotFound, "there is no such part"))?)
+            Wanted::of_part(part.ok_or_else(|| no_part())?)
         }
         (None, Some(file)) => Wanted::of_part(read(file)?),
         (None, None) => Wanted::new(&arguments.text.join(" ")),
@@ -133,4 +133,9 @@ fn times(exchanges: u64) -> String {
 
 fn until(last_at: &str) -> String {
     format!("last {}", time::local(last_at))
+}
+
+fn no_part() -> Failure {
+    Failure::new(Kind::NotFound, "there is no such part")
+        .hint("`.parts` of `ropewalk spread TEXT --json` has their names")
 }

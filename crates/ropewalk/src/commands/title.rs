@@ -14,7 +14,9 @@ pub(crate) async fn run(context: &Context, arguments: &Title) -> Result<(), Fail
     let title = arguments.text.join(" ");
     let title = title.trim();
     if title.is_empty() {
-        return Err(Failure::new(Kind::Usage, "a title has to say something"));
+        return Err(
+            Failure::new(Kind::Usage, "a title has to say something").hint("ropewalk title REF How we made it fast")
+        );
     }
     // Only a reader finds out that there is nothing, without making a store.
     let (owner, conversation) = {

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use ropewalk_engine::view::{AgentView, Directory, View};
 use ropewalk_store::derived::ConversationRow;
 use ropewalk_store::facts::ExchangeNumber;
+use unicode_width::UnicodeWidthStr as _;
 
 use super::follow;
 use crate::any_store::AnyStore;
@@ -15,6 +16,7 @@ use crate::print::number::{counted, dollars, short};
 use crate::print::out::Out;
 use crate::print::screen::Screen;
 use crate::print::text::one_line;
+use crate::print::words::{Missed, Words};
 
 pub(crate) async fn run(context: &Context, arguments: &Tree) -> Result<(), Failure> {
     if arguments.live {
@@ -120,7 +122,9 @@ fn draw(agents: &[AgentView], out: &mut Out) -> Result<(), Failure> {
         } else {
             ("├─ ", "│  ")
         };
-        out.fitted(&format!("{before}{corner}{}", described(agent, out)))?;
+        let lines = format!("{before}{corner}");
+        let told = described(agent, out).line(out.room_behind(lines.width()));
+        out.fitted(&format!("{lines}{told}"))?;
         let inside = children.remove(&Some(agent.first)).unwrap_or_default();
         waiting.extend(with_last(&format!("{before}{below}"), &inside));
     }
@@ -139,34 +143,27 @@ fn with_last<'a>(before: &str, agents: &[&'a AgentView]) -> Vec<(String, bool, &
     placed
 }
 
-fn described(agent: &AgentView, out: &Out) -> String {
+fn described(agent: &AgentView, out: &Out) -> Words {
     let name = agent.name.as_deref().unwrap_or(&agent.id);
-    let mut words = vec![out.strong(&one_line(name))];
-    words.extend(
-        agent
-            .branch_id
-            .iter()
-            .filter(|branch| *branch != name)
-            .map(|branch| one_line(branch)),
-    );
-    words.extend(agent.model.iter().map(|model| one_line(model)));
-    words.push(counted(agent.exchanges, "exchange", "exchanges"));
-    words.push(format!(
-        "{} in, {} out",
-        short(agent.input_tokens),
-        short(agent.output_tokens)
-    ));
-    words.push(dollars(agent.cost_usd));
+    let mut words = Words::default();
+    words.push(Missed::Most, out.strong(&one_line(name)));
+    let branch = agent.branch_id.iter().filter(|branch| *branch != name);
+    words.extend(Missed::Less, branch.map(|branch| one_line(branch)));
+    words.extend(Missed::Some, agent.model.iter().map(|model| one_line(model)));
+    words.push(Missed::Some, counted(agent.exchanges, "exchange", "exchanges"));
+    let (sent, answered) = (short(agent.input_tokens), short(agent.output_tokens));
+    words.push(Missed::Some, format!("{sent} in, {answered} out"));
+    words.push(Missed::More, dollars(agent.cost_usd));
     match agent.status {
         "complete" => {}
-        "error" => words.push(out.alarm("error")),
-        other => words.push(other.to_owned()),
+        "error" => words.push(Missed::Most, out.alarm("error")),
+        other => words.push(Missed::Most, other),
     }
     if !agent.is_main {
-        words.push(out.faint(&format!("by {}", agent.link.method)));
+        words.push(Missed::Least, out.faint(&format!("by {}", agent.link.method)));
     }
     if agent.orphan {
-        words.push(out.alarm("started by nobody that was recorded"));
+        words.push(Missed::More, out.alarm("started by nobody that was recorded"));
     }
-    words.join(" · ")
+    words
 }

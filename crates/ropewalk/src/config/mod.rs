@@ -235,10 +235,10 @@ fn file(global: &Global) -> Result<Option<(PathBuf, String)>, Failure> {
     match std::fs::read_to_string(&path) {
         Ok(text) => Ok(Some((path, text))),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && global.config.is_none() => Ok(None),
-        Err(error) => Err(Failure::new(
-            Kind::Configuration,
-            format!("cannot read {}: {error}", path.display()),
-        )),
+        Err(error) => Err(
+            Failure::new(Kind::Configuration, format!("cannot read {}: {error}", path.display()))
+                .hint("--config or ROPEWALK_CONFIG names it; `ropewalk config --init` writes one with every setting"),
+        ),
     }
 }
 

@@ -5,3 +5,4 @@ pub(crate) mod out;
 pub(crate) mod screen;
 pub(crate) mod text;
 pub(crate) mod time;
+pub(crate) mod words;

@@ -22,8 +22,19 @@ pub(crate) fn bytes(number: u64) -> String {
 pub(crate) fn dollars(amount: f64) -> String {
     match amount {
         0.0 => "$0".to_owned(),
+        // Too little to be written with four digits, and not nothing.
+        amount if amount > 0.0 && amount < 0.000_05 => "<$0.0001".to_owned(),
         amount if amount < 0.01 => format!("${amount:.4}"),
         amount => format!("${amount:.2}"),
+    }
+}
+
+/// With `~` in front of what is an estimate.
+pub(crate) fn estimated(amount: f64, is_estimate: bool) -> String {
+    let shown = dollars(amount);
+    match is_estimate && !shown.starts_with('<') {
+        true => format!("~{shown}"),
+        false => shown,
     }
 }
 
@@ -48,6 +59,16 @@ pub(crate) fn bar(part: f64, columns: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_costs_something_does_not_look_like_nothing() {
+        let shown = [0.0, 0.000_01, 0.000_05, 0.009_9, 0.01, 12.345].map(dollars);
+        assert_eq!(shown, ["$0", "<$0.0001", "$0.0001", "$0.0099", "$0.01", "$12.35"]);
+        assert_eq!(
+            [0.000_01, 0.5].map(|amount| estimated(amount, true)),
+            ["<$0.0001", "~$0.50"]
+        );
+    }
 
     #[test]
     fn a_bar_is_as_long_as_its_part() {

@@ -124,6 +124,11 @@ impl Out {
         self.bytes(b"\n")
     }
 
+    /// Columns behind so many that are taken, where lines end somewhere.
+    pub(crate) fn room_behind(&self, taken: usize) -> Option<usize> {
+        self.is_narrow.then(|| self.width.saturating_sub(taken))
+    }
+
     /// Whether lines end somewhere.
     pub(crate) fn is_narrow(&self) -> bool {
         self.is_narrow
@@ -266,10 +271,4 @@ fn cannot_write(error: &std::io::Error) -> Failure {
 #[expect(clippy::print_stderr, reason = "talk goes to stderr")]
 pub(crate) fn say(text: &str) {
     eprintln!("{}", crate::print::text::one_line(text));
-}
-
-/// Talk of several lines, escaped already.
-#[expect(clippy::print_stderr, reason = "talk goes to stderr")]
-pub(crate) fn say_lines(text: &str) {
-    eprintln!("{}", text.trim_end());
 }

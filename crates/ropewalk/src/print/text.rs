@@ -103,7 +103,7 @@ pub(crate) fn cut_painted(line: &str, width: usize) -> String {
 }
 
 /// Columns of a line that we have painted.
-fn painted_width(line: &str) -> usize {
+pub(crate) fn painted_width(line: &str) -> usize {
     let mut is_paint = false;
     let mut plain = String::with_capacity(line.len());
     for c in line.chars() {

@@ -16,6 +16,7 @@ mod demo;
 mod doctor;
 mod documents;
 mod exports;
+mod failures;
 mod fsck;
 mod hash;
 mod import;

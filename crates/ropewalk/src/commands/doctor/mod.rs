@@ -34,11 +34,12 @@ pub(crate) async fn run(context: &Context, arguments: &Doctor) -> Result<(), Fai
     logs::look(&mut findings);
     print(context, &findings)?;
     let errors = findings.iter().filter(|finding| finding.level == Level::Error).count();
-    match errors {
-        0 => Ok(()),
-        1 => Err(Failure::new(Kind::NotFound, "1 thing is wrong")),
-        count => Err(Failure::new(Kind::NotFound, format!("{count} things are wrong"))),
-    }
+    let message = match errors {
+        0 => return Ok(()),
+        1 => "1 thing is wrong".to_owned(),
+        count => format!("{count} things are wrong"),
+    };
+    Err(Failure::new(Kind::NotFound, message).hint("each error above says what to do"))
 }
 
 fn telemetry(context: &Context, findings: &mut Vec<Finding>) {

@@ -57,10 +57,10 @@ async fn read(view: &View<'_, AnyStore>, reference: &str, reach: Reach) -> Resul
     let row = view.resolve_exchange(reference).await?;
     let spoken = view.transcript(&row, reach).await?;
     if spoken.is_empty() {
-        return Err(Failure::new(
-            Kind::NotFound,
-            format!("nothing was said up to `{reference}`"),
-        ));
+        return Err(
+            Failure::new(Kind::NotFound, format!("nothing was said up to `{reference}`"))
+                .hint("`ropewalk show` says what is recorded of it"),
+        );
     }
     let root = view.resolve_root(reference).await?;
     let conversation = view.find_conversation(root).await?;

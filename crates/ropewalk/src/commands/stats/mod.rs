@@ -12,15 +12,15 @@ use ropewalk_store::{Store as _, sqlite};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
-use super::PAGE;
 use crate::any_store::AnyStore;
 use crate::cli::Stats;
 use crate::config::Place;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::print::number::{bar, bytes, counted, dollars, short};
+use crate::print::number::{bar, bytes, counted, estimated, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{cut, one_line, padded};
+use crate::print::words::{Missed, Words};
 use roll_up::{RollUp, Rolled};
 
 #[derive(Serialize)]
@@ -98,7 +98,7 @@ async fn figures(
     let mut by = Rolled::default();
     let mut after = None;
     loop {
-        let rows = view.rows_after(after, PAGE).await?;
+        let rows = view.spent_after(after).await?;
         let Some(last) = rows.last() else { break };
         after = Some((last.at, last.number));
         for row in &rows {
@@ -148,15 +148,14 @@ fn print(context: &Context, figures: &OwnerFigures, out: &mut Out) -> Result<(),
     ))?;
     let reuse = &figures.reuse;
     if let Some(rate) = reuse.hit_rate {
-        let estimate = if reuse.saved_is_estimate { "~" } else { "" };
         out.line(&format!(
-            "  {} reused of {} ({:.0} %): {} in and {} out not asked for, {estimate}{} saved",
+            "  {} reused of {} ({:.0} %): {} in and {} out not asked for, {} saved",
             counted(reuse.hits, "answer", "answers"),
             reuse.hits + reuse.misses,
             rate * 100.0,
             short(reuse.saved_input_tokens),
             short(reuse.saved_output_tokens),
-            dollars(reuse.saved_usd),
+            estimated(reuse.saved_usd, reuse.saved_is_estimate),
         ))?;
     }
     rows(figures.by.as_ref().unwrap_or(&figures.models), out)
@@ -178,18 +177,17 @@ fn rows(sums: &BTreeMap<String, Sums>, out: &mut Out) -> Result<(), Failure> {
     let shown = |name: &str| cut(&short_id(name), NAME_COLUMNS_MAX);
     let widest = sums.keys().map(|name| shown(name).width()).max().unwrap_or(0);
     for (name, sums) in sums {
-        let estimate = if sums.cost_is_estimate { "~" } else { "" };
-        let name = out.name(&padded(&shown(name), widest));
+        let name = padded(&shown(name), widest);
         let bar = padded(&bar(weight(sums) / most, BAR_COLUMNS), BAR_COLUMNS);
-        out.fitted(&format!(
-            "  {name}  {bar}  {:>7}  {}  {} in ({} cached, {} written), {} out",
-            format!("{estimate}{}", dollars(sums.cost_usd)),
-            counted(sums.exchanges, "exchange", "exchanges"),
-            short(sent(sums)),
-            short(sums.cache_read_tokens),
-            short(sums.cache_write_tokens),
-            short(sums.output_tokens),
-        ))?;
+        let cost = format!("{:>7}", estimated(sums.cost_usd, sums.cost_is_estimate));
+        let mut words = Words::default();
+        words.push(Missed::More, counted(sums.exchanges, "exchange", "exchanges"));
+        let tokens = format!("{} in, {} out", short(sent(sums)), short(sums.output_tokens));
+        words.push(Missed::Some, tokens);
+        words.push(Missed::Less, format!("{} cached", short(sums.cache_read_tokens)));
+        words.push(Missed::Least, format!("{} written", short(sums.cache_write_tokens)));
+        let told = words.line(out.room_behind(name.width() + BAR_COLUMNS + cost.width() + 8));
+        out.fitted(&format!("  {}  {bar}  {cost}  {told}", out.name(&name)))?;
     }
     Ok(())
 }

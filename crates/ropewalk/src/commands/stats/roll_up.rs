@@ -9,7 +9,7 @@ use ropewalk_store::Micros;
 use ropewalk_store::Store as _;
 use ropewalk_store::derived::{LinkRow, Links};
 use ropewalk_store::facts::ExchangeNumber;
-use ropewalk_store::store::{ExchangeRow, Selection};
+use ropewalk_store::store::{Selection, Spent};
 
 use super::super::PAGE;
 use crate::any_store::AnyStore;
@@ -49,7 +49,7 @@ impl RollUp {
     pub(super) async fn add(
         &self,
         view: &View<'_, AnyStore>,
-        rows: &[ExchangeRow],
+        rows: &[Spent],
         rolled: &mut Rolled,
     ) -> Result<(), Failure> {
         if matches!(self.by, By::Conversation | By::Branch | By::Agent) {

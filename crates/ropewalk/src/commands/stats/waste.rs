@@ -6,7 +6,7 @@ use ropewalk_engine::view::View;
 use crate::any_store::AnyStore;
 use crate::context::Context;
 use crate::failure::Failure;
-use crate::print::number::{counted, dollars, short};
+use crate::print::number::{counted, dollars, estimated, short};
 use crate::print::out::Out;
 use crate::print::text::{cut, one_line};
 
@@ -20,11 +20,11 @@ pub(super) async fn run(context: &Context, view: &View<'_, AnyStore>, out: &mut 
 
 fn print(waste: &Waste, out: &mut Out) -> Result<(), Failure> {
     let all = format!(
-        "{} in {}: {} tokens in, ~{}",
+        "{} in {}: {} tokens in, {}",
         counted(waste.exchanges, "exchange", "exchanges"),
         counted(waste.conversations as u64, "conversation", "conversations"),
         short(waste.tokens_sent),
-        dollars(waste.sent_usd)
+        estimated(waste.sent_usd, true)
     );
     let all = out.strong(&all);
     out.line(&all)?;
@@ -56,8 +56,8 @@ fn list(heading: &str, repeated: &[Repeated], out: &mut Out) -> Result<(), Failu
             (None, _) => one.kind.to_owned(),
         };
         let line = format!(
-            "  ~{}  ~{} tokens, brought {}, sent {}  {what}",
-            dollars(one.cost_usd),
+            "  {}  ~{} tokens, brought {}, sent {}  {what}",
+            estimated(one.cost_usd, true),
             short(one.tokens),
             counted(one.brought, "time", "times"),
             counted(one.sent, "time", "times"),

@@ -11,7 +11,7 @@ const REGENERATED: &str = "Ropes are laid from three strands, each of which is t
     forces hold each other in place and the rope does not come apart under load.";
 
 /// An agent that starts another and gets its report; and a user who pastes what another branch said.
-fn merging() -> Vec<Value> {
+pub(crate) fn merging() -> Vec<Value> {
     let blocks = |message: &Value| message["content"].as_array().unwrap().clone();
     let asked = user("Why is the search slow? Let somebody look at it.");
     let spawn = assistant(&[call(

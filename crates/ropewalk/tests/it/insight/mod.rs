@@ -1,11 +1,11 @@
 //! What the history tells: `diff`, `spread`, `suggest`, `templates`, `stats --waste`, and merges in `log --graph`.
 
 mod diff;
-mod merges;
+pub(crate) mod merges;
 mod spread;
-mod suggest;
-mod templates;
-mod waste;
+pub(crate) mod suggest;
+pub(crate) mod templates;
+pub(crate) mod waste;
 
 use serde_json::{Value, json};
 

@@ -12,7 +12,7 @@ const STORY: &str = "Every rope is made of yarns, which are spun from fibres and
     walk has to be longer than the rope because twisting takes a third of the length.";
 
 /// A question, the same in other words, somebody who pastes its answer, and two strangers.
-fn talks() -> Vec<Value> {
+pub(crate) fn talks() -> Vec<Value> {
     let edited = OPENING
         .replace("tell me why", "explain why")
         .replace("another dependency", "a new dependency");

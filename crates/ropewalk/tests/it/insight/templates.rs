@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::store::{TestStore, turn};
 
-fn talks() -> Vec<Value> {
+pub(crate) fn talks() -> Vec<Value> {
     let review =
         |number: u32, place: &str| format!("Review pull request {number} in {place} and list every risk that you see.");
     vec![

@@ -6,7 +6,7 @@ use super::{assistant, call, exchange, result, text, user};
 use crate::store::TestStore;
 
 /// An agent that reads the same file four times.
-fn stuck() -> Vec<Value> {
+pub(crate) fn stuck() -> Vec<Value> {
     let source = "fn parse(input: &str) -> Vec<Token> { scan(input) }\n".repeat(12);
     let mut messages = vec![user("Why is the parser slow?")];
     let mut lines = Vec::new();
@@ -152,6 +152,6 @@ fn the_json_has_every_list() {
 fn a_store_without_repetitions_has_no_waste() {
     let store = TestStore::with(&[exchange("one", 0, &[user("Hello")], &[text("Hi.")])]);
     insta::assert_snapshot!(store.ok(&["stats", "--waste"]), @r##"
-    1 exchange in 1 conversation: 10 tokens in, ~$0.0000
+    1 exchange in 1 conversation: 10 tokens in, <$0.0001
     "##);
 }

@@ -1,9 +1,10 @@
-//! What people and programs get to see of every verb: at two widths ([`people`]), as JSON ([`programs`]), of hostile text
-//! ([`hostile`]), and on a terminal ([`terminal`]).
+//! What people and programs get to see of every verb: at two widths ([`people`]; [`insight`] where there is something to tell), as
+//! JSON ([`programs`]), of hostile text ([`hostile`]), and on a terminal ([`terminal`]).
 //!
 //! Snapshots are in `snapshots/`; `INSTA_UPDATE=always cargo test -p ropewalk --test it outputs` writes them anew.
 
 mod hostile;
+mod insight;
 mod people;
 mod programs;
 mod terminal;
@@ -59,6 +60,7 @@ impl Stage {
         let words = vec![
             ("REQUEST", request.to_str().unwrap().to_owned()),
             ("TRAFFIC", in_folder("traffic.exchanges.jsonl")),
+            ("FRIENDLY", friendly_id.as_str().unwrap().to_owned()),
             (
                 "REFERENCE",
                 format!("@conversation_{}_message_1", friendly_id.as_str().unwrap()),
@@ -143,6 +145,7 @@ fn shown() -> Vec<Vec<&'static str>> {
         "log --graph",
         "log --exchanges",
         "log --exchanges --hashes -n 1",
+        "show FRIENDLY",
         "show talk-2",
         "show talk-2~1",
         "show talk-2 --tree",
