@@ -398,7 +398,7 @@ pub(crate) struct Log {
 
 /// Show a conversation or an exchange
 ///
-/// REF is an exchange's id, a conversation's id or friendly id, a reference to a message, or the first four or more digits of either's id or of any hash;
+/// REF is an exchange's id, a conversation's id or friendly id, a reference to a message, or the first four or more digits of a conversation's id or of any hash;
 /// REF/BRANCH is the last turn of a conversation's branch, REF~2 is two turns before it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -63,7 +63,7 @@ pub(crate) struct Forget {
   ropewalk retain --older-than 90d --dry-run
   ropewalk retain --older-than 90d                        texts go; links, usage and cost stay
   ropewalk retain --older-than 365d --drop all
-  ropewalk retain --max-size 10GB --keep-titled
+  ropewalk retain --max-size 10GB --keep-titled --keep garden_watering_k3fz
   ropewalk --owner ann retain --older-than 30d --project demo")]
 pub(crate) struct Retain {
     /// Conversations that did not go on for so long, or since a day
@@ -85,6 +85,10 @@ pub(crate) struct Retain {
     /// Keep those that somebody gave a title
     #[arg(long)]
     pub(crate) keep_titled: bool,
+
+    /// Keep this conversation, however old it is; can be repeated
+    #[arg(long, value_name = "REF")]
+    pub(crate) keep: Vec<String>,
 
     /// Say what would go, and change nothing
     #[arg(long)]

@@ -1,10 +1,13 @@
 //! `ropewalk retain`: what is old goes, as far as it is asked for.
 
+use std::collections::HashSet;
+
 use ropewalk_engine::forget::Counts;
-use ropewalk_engine::view::View;
+use ropewalk_engine::view::{View, ViewError};
 use ropewalk_store::Micros;
 use ropewalk_store::Store as _;
 use ropewalk_store::derived::{ConversationRow, Conversations};
+use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::names::Names;
 
 use super::PAGE;
@@ -24,10 +27,8 @@ const BATCH: usize = 64;
 
 pub(crate) async fn run(context: &Context, arguments: &Retain) -> Result<(), Failure> {
     if arguments.older_than.is_none() && arguments.max_size.is_none() {
-        return Err(Failure::new(
-            Kind::Usage,
-            "say what is to be kept: --older-than 90d, --max-size 10GB, or both",
-        ));
+        return Err(Failure::new(Kind::Usage, "nobody says what is to be dropped")
+            .hint("--older-than 90d, --max-size 10GB, or both"));
     }
     let Some(store) = context.read_now().await? else {
         say("nothing recorded yet, so there is nothing to drop");
@@ -37,6 +38,10 @@ pub(crate) async fn run(context: &Context, arguments: &Retain) -> Result<(), Fai
     let Some(view) = context.view(&some).await? else {
         return Ok(());
     };
+    // A name that means nothing would keep nothing.
+    for reference in &arguments.keep {
+        view.resolve_root(reference).await?;
+    }
     let now = jiff::Timestamp::now();
     let before = arguments.older_than.as_deref().map(|text| parse(text, now));
     let wanted = Wanted {
@@ -44,6 +49,7 @@ pub(crate) async fn run(context: &Context, arguments: &Retain) -> Result<(), Fai
         max_size: arguments.max_size,
         project: arguments.project.as_deref(),
         keep_titled: arguments.keep_titled,
+        keep: &arguments.keep,
     };
     let roots = chosen(&view, &wanted).await?;
     let mut counts = Counts::default();
@@ -84,6 +90,8 @@ pub(crate) struct Wanted<'w> {
     pub(crate) max_size: Option<u64>,
     pub(crate) project: Option<&'w str>,
     pub(crate) keep_titled: bool,
+    /// Conversations that stay, by their names. Of several owners only one has each.
+    pub(crate) keep: &'w [String],
 }
 
 /// Drops conversations, by their roots, or what was said in them.
@@ -112,9 +120,10 @@ pub(crate) async fn drop_conversations(
 pub(crate) async fn chosen(view: &View<'_, AnyStore>, wanted: &Wanted<'_>) -> Result<Vec<i64>, Failure> {
     let mut oldest_first = all(view).await?;
     oldest_first.reverse();
+    let named = named(view, wanted.keep).await?;
     let mut kept = Vec::new();
     for row in oldest_first {
-        if is_meant(view, wanted, &row).await? {
+        if !named.contains(&row.root) && is_meant(view, wanted, &row).await? {
             kept.push(row);
         }
     }
@@ -137,6 +146,19 @@ pub(crate) async fn chosen(view: &View<'_, AnyStore>, wanted: &Wanted<'_>) -> Re
         chosen.push(row.root.0);
     }
     Ok(chosen)
+}
+
+/// The conversations of these names, as far as they are this owner's.
+async fn named(view: &View<'_, AnyStore>, names: &[String]) -> Result<HashSet<ExchangeNumber>, Failure> {
+    let mut roots = HashSet::new();
+    for name in names {
+        match view.resolve_root(name).await {
+            Ok(root) => drop(roots.insert(root)),
+            Err(ViewError::NotFound { .. } | ViewError::Forgotten { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(roots)
 }
 
 /// All conversations, newest first.

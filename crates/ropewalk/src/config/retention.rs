@@ -37,6 +37,7 @@ pub(crate) struct RetainRule {
     max_size: Option<u64>,
     pub(crate) drop: DropWhat,
     keep_titled: bool,
+    keep: Vec<String>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -48,6 +49,7 @@ struct WrittenRule {
     max_size: Option<String>,
     drop: DropWhat,
     keep_titled: bool,
+    keep: Vec<String>,
 }
 
 impl TryFrom<WrittenRule> for RetainRule {
@@ -68,6 +70,7 @@ impl TryFrom<WrittenRule> for RetainRule {
             max_size: max_size.map_err(|problem| format!("`max_size`: {problem}"))?,
             drop: written.drop,
             keep_titled: written.keep_titled,
+            keep: written.keep,
         })
     }
 }
@@ -82,6 +85,7 @@ impl RetainRule {
             max_size: self.max_size,
             project: self.project.as_deref(),
             keep_titled: self.keep_titled,
+            keep: &self.keep,
         }
     }
 }

@@ -288,6 +288,30 @@ fn old_conversations_lose_their_bodies_and_keep_their_links() {
 }
 
 #[test]
+fn what_is_named_is_kept_however_old_it_is() {
+    for place in AnyPlace::both() {
+        place.import(&told_file(&place.store));
+        let friendly = |id: &str| {
+            let rows = place.json(&["log", "--exchanges"]);
+            let row = rows.iter().find(|row| row["id"] == id).unwrap();
+            row["friendly_id"].as_str().unwrap().to_owned()
+        };
+        let unknown = place.arguments(&["retain", "--older-than", "1d", "--keep", "no_such_name"]);
+        assert_eq!(
+            place.store.run(&unknown).status.code(),
+            Some(1),
+            "nothing is dropped by mistake"
+        );
+        let kept = friendly("other");
+        place.ok(&["retain", "--older-than", "1d", "--drop", "all", "--keep", &kept]);
+        let left = place.json(&["log", "--exchanges"]);
+        assert_eq!((left.len(), &left[0]["id"]), (1, &"other".into()));
+        assert_nothing_left(&place);
+        place.ok(&["fsck", "--read-data"]);
+    }
+}
+
+#[test]
 fn gc_says_what_it_gives_back() {
     for place in AnyPlace::both() {
         place.import(&told_file(&place.store));
