@@ -21,7 +21,9 @@ RUN cargo build --release --locked -p ropewalk \
 
 # glibc, the certificates of public authorities, and a user without rights; nothing to log in to.
 FROM gcr.io/distroless/cc-debian12:nonroot
-COPY --from=build --chown=nonroot:nonroot /out /
+COPY --from=build /out/usr/local/bin/ropewalk /usr/local/bin/ropewalk
+# The folder with its owner and its mode: a volume that is mounted there for the first time takes them over.
+COPY --from=build --chown=nonroot:nonroot /out/var/lib/ /var/lib/
 ENV ROPEWALK_DATA=/var/lib/ropewalk
 VOLUME /var/lib/ropewalk
 EXPOSE 8742

@@ -6,6 +6,7 @@ use ropewalk_testkit::captures::workspace_root;
 use serde_json::Value;
 
 use crate::stderr;
+use crate::store::TestStore;
 
 #[test]
 fn the_bill_of_materials_has_what_is_linked_and_nothing_else() {
@@ -76,4 +77,28 @@ fn what_names_a_version_names_this_one() {
         read("Dockerfile").contains(&format!("FROM rust:{rust}-")),
         "the Dockerfile builds with Rust {rust}"
     );
+}
+
+#[test]
+fn the_configuration_of_a_cluster_can_be_read() {
+    let store = TestStore::new();
+    let manifest = std::fs::read_to_string(workspace_root().join("packaging/kubernetes/ropewalk.yaml")).unwrap();
+    let block = manifest.split("config.toml: |\n").nth(1).unwrap();
+    let lines = block.lines().map_while(|line| line.strip_prefix("    "));
+    let text: Vec<&str> = lines.collect();
+    assert!(text.len() > 3, "{text:?}");
+    let file = store.file("config.toml", &text.join("\n"));
+    let settings = store.json(&["--config", file.to_str().unwrap(), "config"]);
+    let value = |key: &str| settings.iter().find(|setting| setting["key"] == key).unwrap()["value"].clone();
+    assert_eq!(value("listen"), "\"0.0.0.0:8742\"");
+    assert_eq!(value("admin_listen"), "\"0.0.0.0:8743\"");
+    assert_eq!(value("owners.mode"), "\"credential\"");
+}
+
+#[test]
+fn a_service_starts_without_a_configuration_file() {
+    let unit = std::fs::read_to_string(workspace_root().join("packaging/systemd/ropewalk.service")).unwrap();
+    // A file that is named has to be there; the usual one may be missing.
+    assert!(!unit.contains("\nEnvironment=ROPEWALK_CONFIG="), "{unit}");
+    assert!(unit.contains("\nEnvironment=XDG_CONFIG_HOME=%E\n"), "{unit}");
 }
