@@ -17,7 +17,7 @@ PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-lint ui openapi build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-pages bench-proxy \
 	bench-reuse bench-import \
-	fmt fmt-check lint deny docs dist clean
+	fmt fmt-check lint deny docs book dist clean
 
 help: ## list the verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,11 @@ deny: ## check licences, bans and sources of all dependencies
 
 docs: ## build the documentation, every warning an error
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
+
+# CI checks links, pages and commands of the book by tests; drawing it as a site takes mdBook.
+book: ## draw docs/ as a site in target/book, where mdbook is installed
+	@command -v mdbook >/dev/null || { echo "error: mdbook is missing" >&2; echo "hint: cargo install mdbook --locked" >&2; exit 1; }
+	mdbook build
 
 # `make dist PROFILE=dev` tries it out in minutes; `make dist TARGET=x86_64-unknown-linux-musl` is static, where that target is installed.
 PROFILE ?= release

@@ -98,14 +98,34 @@ fn every_link_leads_somewhere() {
 fn the_table_of_contents_has_every_page() {
     let docs = workspace_root().join("docs");
     let summary = fs::read_to_string(docs.join("SUMMARY.md")).unwrap();
-    let listed: BTreeSet<String> = links(&summary).into_iter().collect();
+    let listed: BTreeSet<PathBuf> = links(&summary).iter().map(|page| docs.join(page)).collect();
     let pages = documents()
         .into_iter()
-        .filter(|path| path.parent() == Some(&docs))
-        .map(|path| path.file_name().unwrap().to_string_lossy().into_owned())
-        .filter(|name| name != "SUMMARY.md");
-    let missing: Vec<String> = pages.filter(|page| !listed.contains(page)).collect();
+        .filter(|path| path.starts_with(&docs) && !path.ends_with("SUMMARY.md"));
+    let missing: Vec<PathBuf> = pages.filter(|page| !listed.contains(page)).collect();
     assert!(missing.is_empty(), "not in SUMMARY.md: {missing:?}");
+}
+
+/// A book has the pages of its table of contents and nothing else; what lies outside of it is named, not linked.
+#[test]
+fn no_link_leads_out_of_the_book() {
+    let docs = workspace_root().join("docs");
+    let mut out = Vec::new();
+    for document in documents().into_iter().filter(|path| path.starts_with(&docs)) {
+        for link in links(&fs::read_to_string(&document).unwrap()) {
+            let path = link.split('#').next().unwrap_or_default();
+            let is_page = path.is_empty() || (path.ends_with(".md") && !leaves(&document, path, &docs));
+            if !link.contains("://") && !is_page {
+                out.push(format!("{}: {link}", document.display()));
+            }
+        }
+    }
+    assert!(out.is_empty(), "{out:#?}");
+}
+
+fn leaves(document: &Path, link: &str, docs: &Path) -> bool {
+    let target = document.parent().unwrap().join(link).canonicalize();
+    !target.is_ok_and(|target| target.starts_with(docs.canonicalize().unwrap()))
 }
 
 /// The commands of a document's `console` blocks, each with the exit code that it says (`# exit 1`), else 0.
