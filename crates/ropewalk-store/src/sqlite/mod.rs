@@ -2,7 +2,7 @@
 //!
 //! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
 //! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
-//! (what a write does), `packs` and `tail` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
+//! (what a write does), `packs`, `tail` and `packing` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
 //! hash are fast), `forget` and `sweep` (how things go again), `read`, `look_up` (what linking asks), `derived` (what linking stores and reads).
 
 mod backup;
@@ -22,6 +22,7 @@ mod log;
 mod look_up;
 mod names;
 mod nodes;
+mod packing;
 mod packs;
 mod popular;
 mod project;

@@ -132,7 +132,13 @@ impl Pack {
         self.insert(connection, owner, codec, &packed)
     }
 
-    fn insert(&self, connection: &Connection, owner: OwnerId, codec: Codec, bytes: &[u8]) -> Result<i64> {
+    /// Of all its parts, one behind the other.
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Stores its parts in that form; gives the size.
+    pub(super) fn insert(&self, connection: &Connection, owner: OwnerId, codec: Codec, bytes: &[u8]) -> Result<i64> {
         let insert = "INSERT INTO pack (key, owner_id, lengths, codec, bytes, gone) VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut statement = connection.prepare_cached(insert).map_err(problem)?;
         let row = params![

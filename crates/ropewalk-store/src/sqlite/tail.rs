@@ -8,11 +8,14 @@
 //! says where the tail begins: it is as many of the last packs as fit into one, and a crash leaves no other tail than a
 //! commit does.
 
+use std::collections::VecDeque;
+
 use rusqlite::{Connection, params};
 
 use crate::codec::Unpacker;
 use crate::facts::OwnerId;
 use crate::sqlite::keys::{key, keys_of, number};
+use crate::sqlite::packing::{PACKING_MAX, Packing};
 use crate::sqlite::packs::{PACK_BYTES_MAX, Pack, StoredPack, length_of};
 use crate::sqlite::problem;
 use crate::sqlite::writer::Session;
@@ -25,6 +28,8 @@ const PACKS_MAX: usize = 32;
 #[derive(Debug)]
 pub(super) struct Tail {
     owner: OwnerId,
+    /// Full ones that are being compressed. They belong to the tail no more, but are not stored yet.
+    packing: VecDeque<Packing>,
     stored: Vec<Small>,
     /// What is not stored yet.
     new: Pack,
@@ -67,6 +72,7 @@ impl Tail {
         stored.reverse();
         Ok(Tail {
             owner,
+            packing: VecDeque::new(),
             stored,
             new: Pack::starting_at(next),
             grown: 0,
@@ -75,7 +81,8 @@ impl Tail {
 
     /// A part that is not stored yet.
     pub(super) fn part(&self, number: i64) -> Option<&[u8]> {
-        self.new.part(number)
+        let packing = || self.packing.iter().rev().find_map(|packing| packing.part(number));
+        self.new.part(number).or_else(packing)
     }
 
     /// Adds the next part. What it does not fit to is packed before.
@@ -98,12 +105,14 @@ impl Tail {
         } else if !self.new.is_empty() {
             self.grown += self.new.save(session.connection(), self.owner)?;
         }
+        self.save_packed(session, 0)?;
         Ok(self.grown)
     }
 
     /// Makes the tail one pack, for a clean end; gives how many bytes more are stored.
     pub(super) fn tidy(mut self, session: &mut Session) -> Result<i64> {
         self.pack(session)?;
+        self.save_packed(session, 0)?;
         Ok(self.grown)
     }
 
@@ -111,7 +120,7 @@ impl Tail {
         self.stored.iter().map(|small| small.length).sum::<usize>() + self.new.length()
     }
 
-    /// Stores all of the tail as one pack and goes on behind it.
+    /// Makes one pack of all of the tail and goes on behind it.
     fn pack(&mut self, session: &mut Session) -> Result<()> {
         let next = self.new.numbers().end;
         let new = std::mem::replace(&mut self.new, Pack::starting_at(next));
@@ -128,14 +137,26 @@ impl Tail {
         if whole.is_empty() {
             return Ok(());
         }
-        let (connection, packer) = session.packer()?;
         // Removed first, so that the new pack takes the pages of the small ones.
+        let connection = session.connection();
         let delete = "DELETE FROM pack WHERE owner_id = ?1 AND key >= ?2 AND key < ?3";
         let mut statement = connection.prepare_cached(delete).map_err(problem)?;
         let range = params![self.owner.0, key(self.owner, first), key(self.owner, next)];
         statement.execute(range).map_err(problem)?;
+        drop(statement);
         self.grown -= small.iter().map(|small| small.stored).sum::<i64>();
-        self.grown += whole.save_packed(connection, self.owner, packer)?;
+        let packing = session.packing()?.pack(whole);
+        self.packing.push_back(packing);
+        self.save_packed(session, PACKING_MAX)
+    }
+
+    /// Stores packs that are compressed, until so many are left.
+    fn save_packed(&mut self, session: &Session, left: usize) -> Result<()> {
+        while self.packing.len() > left
+            && let Some(packing) = self.packing.pop_front()
+        {
+            self.grown += packing.save(session.connection(), self.owner)?;
+        }
         Ok(())
     }
 }

@@ -19,6 +19,7 @@ use crate::facts::{KeyKind, OwnerId};
 use crate::sqlite::hash_index::{self, Fresh, Sweep};
 use crate::sqlite::keys::{Kind, target};
 use crate::sqlite::known_bodies::KnownBodies;
+use crate::sqlite::packing::PackingThread;
 use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::{problem, record};
 use crate::store::{Result, StoreError};
@@ -101,6 +102,7 @@ pub(super) struct Session {
     passed_on: HashSet<Known, foldhash::fast::RandomState>,
     pub(super) bodies: KnownBodies,
     packer: Option<Packer>,
+    packing: Option<PackingThread>,
     /// Owners who recorded something.
     untidy: BTreeSet<i64>,
     /// Rows of this group that were there before and are others now.
@@ -145,6 +147,14 @@ impl Session {
             none => none.insert(Packer::new().map_err(cannot_pack)?),
         };
         Ok((&self.connection, packer))
+    }
+
+    /// Who compresses packs meanwhile.
+    pub(super) fn packing(&mut self) -> Result<&PackingThread> {
+        match &mut self.packing {
+            Some(thread) => Ok(thread),
+            none => Ok(none.insert(PackingThread::start()?)),
+        }
     }
 
     /// A row that readers may have seen is another now.
@@ -214,6 +224,7 @@ impl Writer {
             passed_on: HashSet::default(),
             bodies: KnownBodies::default(),
             packer: None,
+            packing: None,
             untidy: BTreeSet::new(),
             has_rewritten: false,
         };
