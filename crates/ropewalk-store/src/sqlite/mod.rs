@@ -13,6 +13,7 @@ mod derived;
 mod exchange_id;
 mod find;
 mod forget;
+mod fresh_texts;
 mod hash_index;
 mod hash_runs;
 mod keys;
@@ -550,7 +551,7 @@ impl Store for Sqlite {
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.writer()?
             .run(Durability::Repeatable, move |session| {
-                search::index_texts(session.connection(), limit)
+                search::index_texts(session, limit)
             })
             .await
     }

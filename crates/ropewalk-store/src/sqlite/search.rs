@@ -12,10 +12,12 @@ use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId, SearchText, TextSource};
 use crate::packed::{source_code, source_of};
 use crate::sqlite::bodies::Parts;
+use crate::sqlite::fresh_texts::FreshTexts;
 use crate::sqlite::keys::{key, keys_of};
 use crate::sqlite::packs::cannot_pack;
 use crate::sqlite::problem;
 use crate::sqlite::record::Recorder;
+use crate::sqlite::writer::Session;
 use crate::store::{Hit, PAGE_MAX, QUERY_WORDS_MAX, Result, SearchLag, SearchQuery, StoreError};
 
 /// Characters around a match.
@@ -36,6 +38,7 @@ pub(super) fn queue<'t>(
         recorder.counters.last_text += 1;
         let text_number = recorder.counters.last_text;
         let owner = recorder.owner;
+        recorder.session.texts.keep(owner, text_number, &text.strings);
         let connection = recorder.session.connection();
         let insert = "INSERT INTO search_text (key, owner_id, exchange, source, strings) VALUES (?1, ?2, ?3, ?4, ?5)";
         let row = params![
@@ -107,7 +110,14 @@ fn unreadable() -> StoreError {
 }
 
 /// Texts are indexed in the order of their numbers, owners side by side.
-pub(super) fn index_texts(connection: &Connection, limit: usize) -> Result<SearchLag> {
+pub(super) fn index_texts(session: &mut Session, limit: usize) -> Result<SearchLag> {
+    let mut fresh = std::mem::take(&mut session.texts);
+    let lag = index_with(session.connection(), &mut fresh, limit);
+    session.texts = fresh;
+    lag
+}
+
+fn index_with(connection: &Connection, fresh: &mut FreshTexts, limit: usize) -> Result<SearchLag> {
     let select = "SELECT owner_id, indexed_text, last_text FROM owner WHERE indexed_text < last_text";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let waiting: Vec<(OwnerId, i64, i64)> = statement
@@ -120,21 +130,31 @@ pub(super) fn index_texts(connection: &Connection, limit: usize) -> Result<Searc
         // What an owner does not need of its share is for those behind it.
         let share = left.div_ceil(waiting.len() - place).min((last - indexed) as usize);
         left -= share;
-        index_owner(connection, *owner, *indexed, share as i64)?;
+        index_owner(connection, fresh, *owner, *indexed, share as i64)?;
         lag += (last - indexed) as u64 - share as u64;
     }
     Ok(SearchLag { waiting: lag })
 }
 
-fn index_owner(connection: &Connection, owner: OwnerId, indexed: i64, count: i64) -> Result<()> {
+fn index_owner(
+    connection: &Connection,
+    fresh: &mut FreshTexts,
+    owner: OwnerId,
+    indexed: i64,
+    count: i64,
+) -> Result<()> {
     if count == 0 {
         return Ok(());
     }
     let mut texts = Texts::new(connection, owner);
-    for text in indexed + 1..=indexed + count {
-        if let Some(found) = texts.find(text)? {
+    for number in indexed + 1..=indexed + count {
+        let text = match fresh.take(owner, number) {
+            Some(text) => texts.is_there(number)?.then_some(text),
+            None => texts.find(number)?.map(|found| found.text),
+        };
+        if let Some(text) = text {
             let insert = "INSERT INTO search (rowid, text) VALUES (?1, ?2)";
-            let row = params![key(owner, text), found.text];
+            let row = params![key(owner, number), text];
             connection
                 .prepare_cached(insert)
                 .and_then(|mut insert| insert.execute(row))
@@ -172,6 +192,14 @@ impl<'c> Texts<'c> {
             parts: Parts::new(connection, owner),
             unpacker: Unpacker::default(),
         }
+    }
+
+    /// A text that was forgotten is not.
+    fn is_there(&self, number: i64) -> Result<bool> {
+        let select = "SELECT 1 FROM search_text WHERE key = ?1 AND owner_id = ?2";
+        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let row = params![key(self.owner, number), self.owner.0];
+        statement.exists(row).map_err(problem)
     }
 
     fn find(&mut self, number: i64) -> Result<Option<Found>> {

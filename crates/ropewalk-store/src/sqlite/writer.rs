@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::codec::Packer;
 use crate::facts::{KeyKind, OwnerId};
+use crate::sqlite::fresh_texts::FreshTexts;
 use crate::sqlite::hash_index::{self, Fresh, Sweep};
 use crate::sqlite::keys::{Kind, target};
 use crate::sqlite::known_bodies::KnownBodies;
@@ -101,6 +102,7 @@ pub(super) struct Session {
     /// Calls that so many have passed on, and no log told of, that their id names nothing.
     passed_on: HashSet<Known, foldhash::fast::RandomState>,
     pub(super) bodies: KnownBodies,
+    pub(super) texts: FreshTexts,
     packer: Option<Packer>,
     packing: Option<PackingThread>,
     /// Owners who recorded something.
@@ -201,6 +203,7 @@ impl Session {
         self.known.clear();
         self.passed_on.clear();
         self.bodies.clear();
+        self.texts.clear();
     }
 }
 
@@ -223,6 +226,7 @@ impl Writer {
             known: HashMap::default(),
             passed_on: HashSet::default(),
             bodies: KnownBodies::default(),
+            texts: FreshTexts::default(),
             packer: None,
             packing: None,
             untidy: BTreeSet::new(),
