@@ -154,7 +154,10 @@ impl Preparer<'_> {
         exchange.status = status(raw, answer.as_ref());
         exchange.start = read.start;
         let links = read.values().zip(read.nodes());
-        exchange.request_chain = links.map(|(value, node)| Link { value, node: *node }).collect();
+        exchange.request_chain.reserve_exact(read.nodes().len());
+        exchange
+            .request_chain
+            .extend(links.map(|(value, node)| Link { value, node: *node }));
         exchange.hashes = keys::hashes(&match projections {
             Projected::Whole => Projections::of(request, answer.as_ref()),
             Projected::Grown(transcript, path) => Projections::of_grown(request, answer.as_ref(), transcript, path),

@@ -1,5 +1,7 @@
 //! A split body as the store takes it.
 
+use std::any::Any;
+
 use ropewalk_core::hash::sha256;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
@@ -26,6 +28,17 @@ impl Recipe for SplitRecipe {
 
     fn parts_behind<'a>(&'a self, pieces: usize) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         Box::new(self.0.parts_behind(pieces))
+    }
+
+    fn shared_pieces(&self, other: &dyn Recipe) -> usize {
+        let any: &dyn Any = other;
+        match any.downcast_ref::<SplitRecipe>() {
+            Some(other) => self.0.shared_pieces(&other.0),
+            None => {
+                let both = self.pieces().zip(other.pieces());
+                both.take_while(|(own, other)| own == other).count()
+            }
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Facts: what a recorder knows about an exchange, finished and checked.
 
+use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
@@ -31,7 +32,7 @@ pub struct ExchangeNumber(pub i64);
 pub struct Position(pub i64);
 
 /// A body: how it is put together, and what it must hash to.
-pub trait Recipe: fmt::Debug + Send + Sync {
+pub trait Recipe: fmt::Debug + Any + Send + Sync {
     /// The whole recipe.
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a>;
     /// Where the next turn's recipe will differ, so that both can share what lies around.
@@ -41,6 +42,11 @@ pub trait Recipe: fmt::Debug + Send + Sync {
     /// Those of them that may be new where the first pieces are known to be stored.
     fn parts_behind<'a>(&'a self, _pieces: usize) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         self.parts()
+    }
+    /// With how many pieces this recipe and another one begin.
+    fn shared_pieces(&self, other: &dyn Recipe) -> usize {
+        let both = self.pieces().zip(other.pieces());
+        both.take_while(|(own, other)| own == other).count()
     }
 }
 

@@ -19,7 +19,7 @@ use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
 
 use crate::assemble;
-use crate::cut::{Cut, Depth, Texts, cut_with};
+use crate::cut::{Cut, Depth, Texts, cut_with, push_frame};
 use crate::split::{Segment, Split};
 
 /// A value without long strings up to this length is part of the envelope around it.
@@ -168,6 +168,18 @@ impl Element {
             parts,
             in_envelope: false,
         }
+    }
+
+    /// Its pieces behind some framing.
+    pub(crate) fn led_by(&self, framing: &[u8]) -> Self {
+        let (mut pieces, mut parts) = (
+            Vec::with_capacity(self.pieces.len() + 1),
+            Vec::with_capacity(self.parts.len() + 1),
+        );
+        push_frame(framing, &mut pieces, &mut parts);
+        pieces.extend_from_slice(&self.pieces);
+        parts.extend_from_slice(&self.parts);
+        Element::of_pieces(pieces, parts)
     }
 
     fn is_chained(&self) -> bool {

@@ -29,6 +29,8 @@ pub struct Grown {
     provider: Provider,
     behind: Option<Arc<Grown>>,
     element: Arc<Element>,
+    /// What it adds to a body: its pieces behind what separates it from the message before.
+    added: Arc<Element>,
     /// Behind its last block.
     node: NodeHash,
     nodes: Vec<NodeHash>,
@@ -63,6 +65,9 @@ fn member(provider: Provider) -> &'static str {
     }
 }
 
+/// What stands between two messages.
+const SEPARATOR: &str = ",";
+
 /// What every body begins with.
 fn opening(provider: Provider) -> String {
     format!("{{\"{}\":[", member(provider))
@@ -91,6 +96,12 @@ impl Grown {
             &mut String::new(),
         ));
         let before = behind.as_deref();
+        let separator = if before.is_some() {
+            SEPARATOR
+        } else {
+            &opening(provider)
+        };
+        let added = Arc::new(element.led_by(separator.as_bytes()));
         let mut grown = Grown {
             provider,
             node: before.map_or_else(|| chain::root(&ChainStart::Root), |before| before.node),
@@ -107,8 +118,9 @@ impl Grown {
             is_leading: before.is_none_or(|before| before.is_leading),
             behind: None,
             element,
+            added,
         };
-        for separator in before.map(|_| ",").into_iter().chain([&json[start..]]) {
+        for separator in before.map(|_| SEPARATOR).into_iter().chain([&json[start..]]) {
             grown.hashed.update(separator);
             grown.length += separator.len() as u64;
         }
@@ -224,18 +236,15 @@ fn members(provider: Provider, messages: &[&Grown], model: Option<&str>) -> Vec<
 }
 
 fn split(opening: &str, messages: &[&Grown], closing: &str) -> Split {
-    let mut split = Split::default();
-    for (index, grown) in messages.iter().enumerate() {
-        let first = split.segments.len();
-        split.push_frame(if index == 0 { opening } else { "," }.as_bytes());
-        split.segments.push(Segment::Element {
-            element: Arc::clone(&grown.element),
-            known: false,
-        });
-        split.newest = Some(first..split.segments.len());
-    }
-    let is_empty = messages.is_empty();
-    split.push_frame(format!("{}{closing}", if is_empty { opening } else { "" }).as_bytes());
+    let mut segments = Vec::with_capacity(messages.len() + 1);
+    segments.extend(messages.iter().map(|grown| Segment::Element {
+        element: Arc::clone(&grown.added),
+        known: false,
+    }));
+    let newest = messages.len().checked_sub(1).map(|last| last..messages.len());
+    let mut split = Split { segments, newest };
+    let opening = if messages.is_empty() { opening } else { "" };
+    split.push_frame(format!("{opening}{closing}").as_bytes());
     split
 }
 

@@ -37,6 +37,14 @@ pub(crate) enum Segment {
 }
 
 impl Segment {
+    /// The same element, not only an equal one.
+    fn is_very(&self, other: &Segment) -> bool {
+        match (self, other) {
+            (Segment::Element { element, .. }, Segment::Element { element: other, .. }) => Arc::ptr_eq(element, other),
+            _ => false,
+        }
+    }
+
     fn pieces(&self) -> &[Piece] {
         match self {
             Segment::Frame { piece, .. } => std::slice::from_ref(piece),
@@ -56,6 +64,18 @@ impl Split {
     /// The recipe: joining these gives the body back.
     pub fn pieces(&self) -> impl Iterator<Item = &Piece> {
         self.segments.iter().flat_map(Segment::pieces)
+    }
+
+    /// With how many pieces both begin. Turns of a conversation share the elements themselves, which need no look inside.
+    pub fn shared_pieces(&self, other: &Split) -> usize {
+        let both = self.segments.iter().zip(&other.segments);
+        let same = both.take_while(|(one, other)| one.is_very(other));
+        let (segments, pieces) = same.fold((0, 0), |(count, pieces), (segment, _)| {
+            (count + 1, pieces + segment.pieces().len())
+        });
+        let own = self.segments[segments..].iter().flat_map(Segment::pieces);
+        let others = other.segments[segments..].iter().flat_map(Segment::pieces);
+        pieces + own.zip(others).take_while(|(own, other)| own == other).count()
     }
 
     /// Where the recipe grows from turn to turn.

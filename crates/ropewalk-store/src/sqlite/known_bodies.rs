@@ -38,10 +38,7 @@ impl KnownBodies {
         if !is_long(body) {
             return None;
         }
-        let shared = |known: &KnownBody| {
-            let both = known.recipe.pieces().zip(body.recipe.pieces());
-            both.take_while(|(known, new)| known == new).count()
-        };
+        let shared = |known: &KnownBody| body.recipe.shared_pieces(&*known.recipe);
         let own = self.kept.iter().enumerate().filter(|(_, known)| known.owner == owner);
         let (at, pieces) = own
             .map(|(at, known)| (at, shared(known)))
