@@ -175,6 +175,90 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/audit": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Changes of one's data, the newest first */
+        get: {
+            parameters: {
+                query?: {
+                    /**
+                     * @description Only what was changed since then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    since?: string;
+                    /**
+                     * @description How many at most.
+                     * @example 50
+                     */
+                    limit?: number;
+                    /**
+                     * @description `next_cursor` of the page before.
+                     * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
+                     */
+                    cursor?: string;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody?: never;
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        ETag?: string;
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["ListedNoted"];
+                    };
+                };
+                /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
+                304: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content?: never;
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/blame": {
         parameters: {
             query?: never;
@@ -354,6 +438,11 @@ export interface paths {
                      * @example 2026-03-02T10:00:00Z
                      */
                     until?: string;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -447,6 +536,18 @@ export interface paths {
                     project?: string;
                     /** @description Only those that cost as much, in dollars. */
                     cost?: number;
+                    /**
+                     * @description Only those with these words in the title or in what was said; the best matches, where there are many.
+                     * @example parser bug
+                     */
+                    grep?: string;
+                    /** @description Only those with a branch of that id or key. */
+                    branch?: string;
+                    /**
+                     * @description Only those with an exchange that has any hash that begins with these digits.
+                     * @example 8182
+                     */
+                    hash?: string;
                     /**
                      * @description Conversations on a page: 20 unless you say, 100 at most; with a filter there may be fewer although more follow.
                      * @example 50
@@ -877,6 +978,11 @@ export interface paths {
                     a: string;
                     /** @description The second of the two. */
                     b: string;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -1033,7 +1139,26 @@ export interface paths {
                      */
                     until?: string;
                     /**
-                     * @description How many at most.
+                     * @description Only those where these words were said; the best matches, where there are many.
+                     * @example parser bug
+                     */
+                    grep?: string;
+                    /**
+                     * @description Only those of a model whose name has this in it.
+                     * @example claude-opus-4-5
+                     */
+                    model?: string;
+                    /** @description Only those on the branch of that id or key. */
+                    branch?: string;
+                    /** @description Only those of the agent of that id or name. */
+                    agent?: string;
+                    /**
+                     * @description Only those with any hash that begins with these digits.
+                     * @example 8182
+                     */
+                    hash?: string;
+                    /**
+                     * @description On a page; with a filter there may be fewer although more follow.
                      * @example 50
                      */
                     limit?: number;
@@ -1141,7 +1266,7 @@ export interface paths {
                         [name: string]: unknown;
                     };
                     content: {
-                        "application/json": components["schemas"]["Explanation"];
+                        "application/json": components["schemas"]["Explained"];
                     };
                 };
                 /** @description Nothing changed since the answer whose `ETag` is in `If-None-Match` */
@@ -1256,6 +1381,78 @@ export interface paths {
         };
         put?: never;
         post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/hash": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Every hash of the request in the body, which need not be recorded */
+        post: {
+            parameters: {
+                query?: {
+                    /**
+                     * @description Whose shape the request has; told from the request unless you say.
+                     * @example anthropic
+                     */
+                    format?: "anthropic" | "chat" | "responses" | "gemini";
+                    /** @description With the chain, block by block. */
+                    chain?: boolean;
+                };
+                header?: never;
+                path?: never;
+                cookie?: never;
+            };
+            requestBody: {
+                content: {
+                    "application/json": unknown;
+                };
+            };
+            responses: {
+                /** @description The answer */
+                200: {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": components["schemas"]["RequestHashes"];
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "4XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+                /** @description What happened instead, and what to do */
+                "5XX": {
+                    headers: {
+                        [name: string]: unknown;
+                    };
+                    content: {
+                        "application/json": {
+                            /** @description The problem. */
+                            error: components["schemas"]["Problem"];
+                        };
+                    };
+                };
+            };
+        };
         delete?: never;
         options?: never;
         head?: never;
@@ -2197,6 +2394,13 @@ export interface paths {
                     until?: string;
                     /** @description Whose days, as in Europe/Berlin; UTC unless you say. */
                     tz?: string;
+                    /** @description What to sum up by as well. */
+                    by?: "project" | "session" | "conversation" | "branch" | "agent";
+                    /**
+                     * @description Of what is summed up by, how many: those that cost most.
+                     * @example 50
+                     */
+                    limit?: number;
                     /**
                      * @description Only what was known then.
                      * @example 2026-03-01T10:00:00Z
@@ -2283,6 +2487,11 @@ export interface paths {
                     cursor?: string;
                     /** @description How much alike, from 0 to 1. */
                     score?: number;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2373,6 +2582,11 @@ export interface paths {
                      * @example 7
                      */
                     times?: number;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2468,6 +2682,11 @@ export interface paths {
                      * @example claude-code/2.1.197
                      */
                     client?: string;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2547,6 +2766,11 @@ export interface paths {
                      * @example 0b1f6c1e-7a35-8c8d-9d5b-6f2f4a1c9e10
                      */
                     cursor?: string;
+                    /**
+                     * @description Only what was known then.
+                     * @example 2026-03-01T10:00:00Z
+                     */
+                    as_of?: string;
                 };
                 header?: never;
                 path?: never;
@@ -2814,6 +3038,11 @@ export interface components {
              * @example false
              */
             orphan: boolean;
+            /**
+             * @description Why nobody is known to have; only of an orphan.
+             * @example names the agent `a1` as the one that started it, of which nothing was recorded
+             */
+            orphan_reason: string | null;
             /**
              * Format: int64
              * @description Tokens of the answer.
@@ -3188,6 +3417,26 @@ export interface components {
              */
             turns: number;
         };
+        /** @description One block of the chain. */
+        ChainedBlock: {
+            /**
+             * @description `text`, `thinking`, `tool_use`, `tool_result`, `media`, `reference` or `other`.
+             * @example turn
+             */
+            kind: string;
+            /**
+             * @description Of everything up to it.
+             * @example v1:9f86d081884c7d659a2feaa0c55ad015
+             */
+            node: string;
+            /**
+             * @description Whose message it is of.
+             * @example user
+             */
+            role: string;
+            /** @description Of the block by itself. */
+            value: string;
+        };
         /** @enum {string} */
         ChangeKind: "added" | "changed" | "removed";
         /** @description A check of one owner's data, as `ropewalk fsck` makes it without reading every byte. */
@@ -3532,6 +3781,33 @@ export interface components {
              */
             text: string;
         };
+        /** @description What was sent around the bodies, as far as it is kept; what opens anything never is. */
+        Envelope: {
+            /**
+             * @description As it was sent.
+             * @example POST
+             */
+            http_method: string;
+            /**
+             * Format: int32
+             * @description Of the answer, where there is one.
+             * @example 200
+             */
+            http_status: number | null;
+            /**
+             * @description The path that was asked for, with what is kept of its query.
+             * @example /v1/messages
+             */
+            http_target: string;
+            /** @description By their names in lower case. */
+            request_headers: {
+                [key: string]: string;
+            };
+            /** @description Those of the answer. */
+            response_headers: {
+                [key: string]: string;
+            };
+        };
         ExchangeView: {
             /** @description The agent that it belongs to. */
             agent: components["schemas"]["AgentOfExchange"];
@@ -3725,6 +4001,11 @@ export interface components {
              */
             v: number;
         };
+        /** @description What `ropewalk explain` says, and what the bodies were sent with. */
+        Explained: components["schemas"]["Explanation"] & {
+            /** @description What the bodies were sent with. */
+            envelope: components["schemas"]["Envelope"];
+        };
         Explanation: {
             /** @description Whom the spawning call asked for. */
             asked_for: string | null;
@@ -3878,6 +4159,11 @@ export interface components {
             /** @description Imports that this server writes or wrote for commands, the oldest first. */
             imports: components["schemas"]["Import"][];
             /**
+             * @description Whose data this caller sees.
+             * @example local
+             */
+            owner: string;
+            /**
              * Format: int32
              * @description By which conversations are told apart.
              * @example 1
@@ -4002,6 +4288,15 @@ export interface components {
         ListedFiles: {
             /** @description In the order of their paths. */
             files: components["schemas"]["LogFile"][];
+            /**
+             * @description The cursor of the next page; `null` on the last.
+             * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
+             */
+            next_cursor: string | null;
+        };
+        ListedNoted: {
+            /** @description The newest first. */
+            changes: components["schemas"]["Noted"][];
             /**
              * @description The cursor of the next page; `null` on the last.
              * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
@@ -4251,6 +4546,31 @@ export interface components {
              * @example Fix the failing tests
              */
             title: string;
+        };
+        /** @description A change of an owner's data. */
+        Noted: {
+            /**
+             * @description What it was done to, by its id.
+             * @example react_optimization_83p6
+             */
+            about: string | null;
+            /**
+             * @description When.
+             * @example 2026-03-01T10:00:00.000000Z
+             */
+            at: string;
+            /** @description Counts, and the like. */
+            detail: unknown;
+            /**
+             * @description Who did it, as the server's system calls them.
+             * @example ann
+             */
+            user: string | null;
+            /**
+             * @description What was done, by the name of the command.
+             * @example title
+             */
+            verb: string;
         };
         Pair: {
             /** @description The older one. */
@@ -4521,6 +4841,102 @@ export interface components {
              * @example anthropic
              */
             upstream: string;
+            /**
+             * Format: int32
+             * @description The version of this shape.
+             * @example 1
+             */
+            v: number;
+        };
+        /** @description What needs an answer is `null`. */
+        RequestHashes: {
+            /** @description Of the system prompt and the names of the tools (seed 001). */
+            agent_type_hash: string;
+            /** @description Where it was asked for. */
+            chain: components["schemas"]["ChainedBlock"][] | null;
+            /**
+             * @description Of the agent's prompt and first answer; `null` until that has ended.
+             * @example 5f0c2d1a9b7e4c33
+             */
+            conversation_hash: string | null;
+            /**
+             * @description Of the transcript (seed 000).
+             * @example 9f86d081884c7d65
+             */
+            current_message_hash: string | null;
+            /**
+             * @description Of the first answer (seed 001).
+             * @example 5f0c2d1a9b7e4c33
+             */
+            first_response_hash: string | null;
+            /**
+             * @description Of the first prompt (seed 001).
+             * @example 5f0c2d1a9b7e4c33
+             */
+            first_user_hash: string;
+            /**
+             * @description The chain of the request.
+             * @example v1:9f86d081884c7d659a2feaa0c55ad015
+             */
+            input_node: string;
+            /**
+             * @description Of the last message (seed 000).
+             * @example 9f86d081884c7d65
+             */
+            message_hash: string | null;
+            /**
+             * @description The model that answered.
+             * @example claude-opus-4-5
+             */
+            model: string | null;
+            /**
+             * @description Of the transcript without its last turn (seed 000).
+             * @example 9f86d081884c7d65
+             */
+            parent_message_hash: string | null;
+            /**
+             * @description Of the prompts from the root on (seed 002).
+             * @example 9f86d081884c7d65
+             */
+            path_hash: string;
+            /**
+             * @description Of the prompt and what counts with it (seed 002).
+             * @example 9f86d081884c7d65
+             */
+            prompt_hash: string;
+            /**
+             * @description Who was asked.
+             * @example anthropic
+             */
+            provider: string;
+            /**
+             * @description Of the request's bytes.
+             * @example 9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08
+             */
+            request_sha256: string;
+            /**
+             * Format: int32
+             * @description By which rules its chain was made.
+             * @example 1
+             */
+            rules_version: number;
+            /**
+             * @description Of the system prompt, without what changes by itself.
+             * @example 9f86d081884c7d65
+             */
+            system_hash: string;
+            /**
+             * @description Of the system prompt as it was sent.
+             * @example 9f86d081884c7d65
+             */
+            system_raw_hash: string;
+            /** @description Of the tools with their descriptions and schemas. */
+            tools_hash: string;
+            /**
+             * @description Of the tools' names.
+             * @example 9f86d081884c7d65
+             */
+            toolset_hash: string;
             /**
              * Format: int32
              * @description The version of this shape.
@@ -4884,6 +5300,19 @@ export interface components {
             v: number;
         };
         Stats: {
+            /** @description By what was asked for: projects, sessions, conversations by their ids, or `conversation/branch`. */
+            by: {
+                [key: string]: components["schemas"]["Sums"];
+            } | null;
+            /**
+             * @description Of those, how many cost less and are not given.
+             * @example 0
+             */
+            by_left_out: number;
+            /** @description Bytes of requests and answers that came on a day. */
+            bytes_by_day: {
+                [key: string]: number;
+            };
             /** @description Days on which something was asked, each with its models. */
             days: {
                 [key: string]: {

@@ -6,7 +6,7 @@
 //! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`], [`link`] and [`names`] (what
 //! becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is
 //! still whole) and [`project`] (what a newer program makes of it), [`matching`] (whether something was said before, and what was answered)
-//! and [`reuse`] (answers for calls that were made before), [`replay`] (a recorded request for another model), [`insight`] (what all of
+//! and [`reuse`] (answers for calls that were made before), [`replay`] (a recorded request for another model), [`hashed`] (every hash of what is not recorded), [`insight`] (what all of
 //! it together tells) and [`forget`] (what goes again).
 //!
 //! Invariants: preparing is pure, never fails and never panics, whatever the bytes; joining a prepared body gives the bytes
@@ -16,6 +16,7 @@ mod arrival;
 pub mod decode;
 mod detail;
 pub mod forget;
+pub mod hashed;
 pub mod insight;
 pub mod keys;
 pub mod link;

@@ -15,6 +15,7 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 use crate::problem::Problem;
+use crate::read::audit::{Noted, Period};
 
 /// A store that may not be there yet.
 pub trait Source: Send + Sync + 'static {
@@ -44,6 +45,11 @@ pub trait Source: Send + Sync + 'static {
 
     /// Imports under way, and the last that ended.
     fn imports(&self, _owner: &str) -> Vec<Import> {
+        Vec::new()
+    }
+
+    /// Changes of an owner's data, the newest first. It may take its time.
+    fn noted(&self, _owner: &str, _period: Period) -> Vec<Noted> {
         Vec::new()
     }
 
@@ -126,6 +132,10 @@ impl<S: Source> Whose<S> {
 
     pub(crate) fn imports(&self) -> Vec<Import> {
         self.source.imports(&self.name)
+    }
+
+    pub(crate) fn noted(&self, period: Period) -> Vec<Noted> {
+        self.source.noted(&self.name, period)
     }
 
     pub(crate) fn standing(&self) -> Vec<Standing> {

@@ -314,6 +314,8 @@ pub struct Spent {
     pub usage: Option<Usage>,
     pub cost_nano_usd: Option<u64>,
     pub cost_is_estimate: bool,
+    /// Of both bodies.
+    pub bytes: u64,
     pub detail: String,
 }
 
@@ -328,6 +330,7 @@ impl From<ExchangeRow> for Spent {
             usage: row.usage,
             cost_nano_usd: row.cost_nano_usd,
             cost_is_estimate: row.cost_is_estimate,
+            bytes: row.request_length + row.response_length.unwrap_or(0),
             detail: row.detail,
         }
     }

@@ -4,12 +4,17 @@
 //! exchanges and conversations by their ids and counts; nothing of it was said by anybody, so that what is forgotten stays
 //! forgotten. A file that has grown large is put aside under the time of its last line and still read.
 
+use std::collections::VecDeque;
+use std::convert::Infallible;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
+use ropewalk_engine::view::utc;
+use ropewalk_server::read::audit::{Noted, Period};
+use ropewalk_store::Micros;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -121,6 +126,29 @@ pub(crate) fn read<E>(
     Ok(())
 }
 
+/// The newest changes of one owner's data, the newest first.
+pub(crate) fn newest(folder: &Path, owner: &str, period: Period) -> Vec<Noted> {
+    let time = |at: Micros| Timestamp::from_microsecond(at.0).ok();
+    let before = period.before.and_then(time);
+    let mut kept = VecDeque::new();
+    let _: Result<(), Infallible> = read(folder, period.since.and_then(time), |entry| {
+        // A cursor has microseconds, as every time that is shown.
+        let is_before = before.is_none_or(|before| entry.at.as_microsecond() < before.as_microsecond());
+        if is_before && entry.owner.as_deref() == Some(owner) {
+            kept.push_front(Noted {
+                at: utc(Micros(entry.at.as_microsecond())),
+                user: entry.user,
+                verb: entry.verb,
+                about: entry.about,
+                detail: entry.detail,
+            });
+            kept.truncate(period.most);
+        }
+        Ok(())
+    });
+    kept.into()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,6 +191,32 @@ mod tests {
         append(folder.path(), &entry("c", 3)).unwrap();
         assert_eq!(all(folder.path(), None), ["a", "b", "c"]);
         assert_eq!(all(folder.path(), Some(2)), ["b", "c"]);
+    }
+
+    #[test]
+    fn the_newest_of_an_owner_come_first_and_page_by_page() {
+        let folder = tempfile::tempdir().unwrap();
+        for (about, at) in [("a", 1), ("b", 2), ("c", 3)] {
+            append(folder.path(), &entry(about, at)).unwrap();
+        }
+        let of_bob = Entry {
+            owner: Some("bob".to_owned()),
+            ..entry("bobs", 4)
+        };
+        append(folder.path(), &of_bob).unwrap();
+        let page = |since: Option<i64>, before: Option<i64>| {
+            let micros = |second: i64| Micros(second * 1_000_000);
+            let period = Period {
+                since: since.map(micros),
+                before: before.map(micros),
+                most: 2,
+            };
+            let found = newest(folder.path(), "ann", period);
+            found.into_iter().map(|noted| noted.about.unwrap()).collect::<Vec<_>>()
+        };
+        assert_eq!(page(None, None), ["c", "b"]);
+        assert_eq!(page(None, Some(2)), ["a"]);
+        assert_eq!(page(Some(3), None), ["c"]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Agents: who worked on a conversation, started by whom, at what cost.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use ropewalk_core::cost::context_window;
 use ropewalk_store::facts::{ExchangeNumber, Status};
@@ -50,6 +50,8 @@ pub struct AgentView {
     pub context_edits: u64,
     /// The agent is shown at the root because nobody is known to have started it.
     pub orphan: bool,
+    /// Why nobody is known to have; only of an orphan.
+    pub orphan_reason: Option<String>,
     /// Its first exchange.
     #[serde(skip)]
     pub first: ExchangeNumber,
@@ -67,6 +69,7 @@ pub struct AgentLink {
 #[derive(Default)]
 struct Sums {
     link: Option<AgentLink>,
+    orphan_reason: Option<String>,
     exchanges: u64,
     sent: u64,
     answered: u64,
@@ -87,6 +90,7 @@ impl Sums {
                 method: method.name(),
                 confidence: method.confidence(),
             });
+            self.orphan_reason = link.decision.orphan.then(|| orphan_reason(&Kept::of(row).hints));
         }
         self.exchanges += 1;
         self.started_at = self.started_at.or(Some(row.at));
@@ -195,9 +199,26 @@ impl<S: Store> View<'_, S> {
             }),
             context_edits: sums.context_edits,
             orphan: agent.record.orphan,
+            orphan_reason: sums.orphan_reason.filter(|_| agent.record.orphan),
             first,
             parent: agent.record.parent.map(ExchangeNumber),
         }))
+    }
+}
+
+/// What its client said of whoever started it, as a sentence that continues "It …".
+fn orphan_reason(hints: &BTreeMap<String, String>) -> String {
+    let named = [
+        ("parent_agent", "agent"),
+        ("parent_thread", "thread"),
+        ("parent_session", "session"),
+    ];
+    let named = named.iter().find_map(|(hint, kind)| Some((kind, hints.get(*hint)?)));
+    match named {
+        Some((kind, id)) => {
+            format!("names the {kind} `{id}` as the one that started it, of which nothing was recorded")
+        }
+        None => "says that it is an agent, and nothing of its session's main agent was recorded".to_owned(),
     }
 }
 

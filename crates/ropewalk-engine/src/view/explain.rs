@@ -1,11 +1,14 @@
 //! Why an exchange is linked where it is, and what else it might have been.
 
+use std::collections::BTreeMap;
+
 use ropewalk_store::Store;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::detail::Kept;
 use crate::view::reason::reason;
 use crate::view::{ExchangeView, Result, View, ViewError};
 
@@ -28,6 +31,33 @@ pub struct Explanation {
 pub struct RejectedCandidate {
     pub exchange_id: String,
     pub reason: &'static str,
+}
+
+/// What was sent around the bodies, as far as it is kept; what opens anything never is.
+#[derive(Debug, Clone, Serialize, ToSchema)]
+pub struct Envelope {
+    pub http_method: String,
+    /// The path that was asked for, with what is kept of its query.
+    pub http_target: String,
+    /// Of the answer, where there is one.
+    pub http_status: Option<u16>,
+    /// By their names in lower case.
+    pub request_headers: BTreeMap<String, String>,
+    /// Those of the answer.
+    pub response_headers: BTreeMap<String, String>,
+}
+
+impl Envelope {
+    pub fn of(row: &ExchangeRow) -> Self {
+        let kept = Kept::of(row);
+        Envelope {
+            http_target: kept.target(row),
+            http_method: kept.method,
+            http_status: row.http_status,
+            request_headers: kept.request_headers,
+            response_headers: kept.response_headers,
+        }
+    }
 }
 
 impl<S: Store> View<'_, S> {

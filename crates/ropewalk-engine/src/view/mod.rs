@@ -5,12 +5,13 @@
 //! path, [`context`] what changed around them, [`session`] all messages as a tree (seed 004), [`transcript`] a path to be read
 //! elsewhere, [`explain`] the decision behind a link with `reason` as its words, [`mod@reference`] what people type for any of
 //! them, [`named`] which message a reference names, `minted` what messages are called and `resolved` how programs are told, [`mod@line`] the exchange format.
-//! `thread` is the course of a long conversation, of which pages are read without the rest. [`sums`] has what exchanges add up to, `title` what logs call sessions, `directory` what many rows of one page share.
+//! `thread` is the course of a long conversation, of which pages are read without the rest. [`sums`] has what exchanges add up to and [`roll_up`] by what, [`chosen`] which of them somebody wants, `title` what logs call sessions, `directory` what many rows of one page share.
 //!
 //! Invariants: members are named as in the contract; times are UTC in RFC 3339 with microseconds; a list is given page by
 //! page behind a cursor of immutable (at, number).
 
 pub mod agent;
+pub mod chosen;
 pub mod context;
 pub mod conversation;
 mod directory;
@@ -25,6 +26,7 @@ mod path;
 mod reason;
 pub mod reference;
 mod resolved;
+pub mod roll_up;
 pub mod session;
 pub mod sums;
 mod thread;

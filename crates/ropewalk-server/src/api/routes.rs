@@ -18,13 +18,13 @@ use crate::access::Caller;
 use crate::problem::Problem;
 use crate::read::matched::{self, MatchOptions};
 use crate::read::{
-    agents, blame, cache, changes, conversations, exchanges, health, insight, replay, resolve, search, stats, time,
-    tree, whole,
+    agents, audit, blame, cache, changes, conversations, exchanges, hashed, health, insight, replay, resolve, search,
+    stats, time, tree, whole,
 };
 use crate::source::{Source, Whose};
 
 /// Every route, by its method and path.
-pub const ROUTES: [(Method, &str); 33] = [
+pub const ROUTES: [(Method, &str); 35] = [
     (Method::GET, "/api/v1/conversations"),
     (Method::GET, "/api/v1/conversations/{ref}"),
     (Method::GET, "/api/v1/conversations/{ref}/messages"),
@@ -39,6 +39,7 @@ pub const ROUTES: [(Method, &str); 33] = [
     (Method::GET, "/api/v1/resolve"),
     (Method::GET, "/api/v1/references"),
     (Method::POST, "/api/v1/match"),
+    (Method::POST, "/api/v1/hash"),
     (Method::GET, "/api/v1/answers"),
     (Method::GET, "/api/v1/blame"),
     (Method::GET, "/api/v1/timeline"),
@@ -55,6 +56,7 @@ pub const ROUTES: [(Method, &str); 33] = [
     (Method::GET, "/api/v1/health"),
     (Method::POST, "/api/v1/health/check"),
     (Method::GET, "/api/v1/imports"),
+    (Method::GET, "/api/v1/audit"),
     (Method::GET, "/api/v1/events"),
     (Method::GET, "/api/v1/openapi.json"),
     (Method::POST, "/mcp"),
@@ -76,6 +78,7 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/resolve" => get(resolve_reference::<S>),
         "/api/v1/references" => get(references::<S>),
         "/api/v1/match" => post(match_body::<S>),
+        "/api/v1/hash" => post(hash_body),
         "/api/v1/answers" => get(answers::<S>),
         "/api/v1/blame" => get(blame_of_exchange::<S>),
         "/api/v1/timeline" => get(timeline::<S>),
@@ -91,6 +94,7 @@ pub(super) fn handler<S: Source>(path: &str) -> MethodRouter<Arc<Shared<S>>> {
         "/api/v1/stats" => get(sum_up::<S>),
         "/api/v1/health" => get(health_report::<S>),
         "/api/v1/health/check" => post(begin_check::<S>),
+        "/api/v1/audit" => get(list_noted::<S>),
         "/api/v1/imports" => get(list_imported_files::<S>),
         "/api/v1/events" => get(follow::<S>),
         "/api/v1/openapi.json" => get(|| async { Json(openapi::document().to_owned()) }),
@@ -288,6 +292,10 @@ async fn match_body<S: Source>(whose: Whose<S>, Asked(asked): Asked<MatchOptions
     Json::of(&matched::match_body(&whose.now().await?, &body, &asked).await?)
 }
 
+async fn hash_body(Asked(asked): Asked<hashed::AskHashes>, Whole(body): Whole) -> Answer {
+    Json::of(&hashed::hashes(&body, &asked)?)
+}
+
 async fn answers<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
     let owned = whose.at(time(asked.as_of.as_deref())?).await?;
     Json::of(&matched::answers(&owned, &asked.reference).await?)
@@ -299,7 +307,8 @@ async fn blame_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named
 }
 
 async fn timeline<S: Source>(whose: Whose<S>, Asked(asked): Asked<blame::TimelineOf>) -> Answer {
-    Json::of(&blame::timeline(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&blame::timeline(&owned, &asked).await?)
 }
 
 async fn cache_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
@@ -308,11 +317,13 @@ async fn cache_of_exchange<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named
 }
 
 async fn cache_stats<S: Source>(whose: Whose<S>, Asked(asked): Asked<cache::CachePeriod>) -> Answer {
-    Json::of(&cache::stats(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&cache::stats(&owned, &asked).await?)
 }
 
 async fn diff<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Two>) -> Answer {
-    Json::of(&insight::diff(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&insight::diff(&owned, &asked).await?)
 }
 
 async fn replay_of_exchange<S: Source>(whose: Whose<S>, Whole(body): Whole) -> Answer {
@@ -327,15 +338,18 @@ async fn spread<S: Source>(whose: Whose<S>, Whole(body): Whole) -> Answer {
 }
 
 async fn suggestions<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Suggest>) -> Answer {
-    Json::of(&insight::suggestions(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&insight::suggestions(&owned, &asked).await?)
 }
 
 async fn templates<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::Templates>) -> Answer {
-    Json::of(&insight::templates(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&insight::templates(&owned, &asked).await?)
 }
 
 async fn waste<S: Source>(whose: Whose<S>, Asked(asked): Asked<insight::ListWaste>) -> Answer {
-    Json::of(&insight::waste(&whose.now().await?, &asked).await?)
+    let owned = whose.at(time(asked.as_of.as_deref())?).await?;
+    Json::of(&insight::waste(&owned, &asked).await?)
 }
 
 async fn merges<S: Source>(whose: Whose<S>, Asked(asked): Asked<Named>) -> Answer {
@@ -359,6 +373,10 @@ async fn begin_check<S: Source>(State(shared): State<Arc<Shared<S>>>, whose: Who
 
 async fn list_imported_files<S: Source>(whose: Whose<S>, Asked(asked): Asked<health::ListFiles>) -> Answer {
     Json::of(&health::imported_files(&whose.now().await?, &asked).await?)
+}
+
+async fn list_noted<S: Source>(whose: Whose<S>, Asked(asked): Asked<audit::ListNoted>) -> Answer {
+    Json::of(&audit::noted(whose, &asked).await?)
 }
 
 async fn follow<S: Source>(

@@ -18,6 +18,7 @@ pub struct TimelineOf {
     agent_type: Option<String>,
     project: Option<String>,
     client: Option<String>,
+    pub(crate) as_of: Option<String>,
 }
 
 pub async fn blame<S: Store>(owned: &Owned<S>, reference: &str) -> Result<Blame, Problem> {

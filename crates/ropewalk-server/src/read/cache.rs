@@ -18,6 +18,7 @@ const EXCHANGES_MAX: u64 = 50_000;
 pub struct CachePeriod {
     since: Option<String>,
     until: Option<String>,
+    pub(crate) as_of: Option<String>,
 }
 
 pub async fn explain<S: Store>(owned: &Owned<S>, reference: &str) -> Result<CacheReport, Problem> {

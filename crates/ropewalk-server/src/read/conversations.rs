@@ -1,6 +1,7 @@
 //! Conversations, newest first.
 
 use rmcp::schemars::{self, JsonSchema};
+use ropewalk_engine::view::chosen::{Chosen, Wanted};
 use ropewalk_engine::view::{ConversationView, Cursor, View};
 use ropewalk_store::derived::{ConversationRow, Conversations};
 use ropewalk_store::facts::ExchangeNumber;
@@ -8,7 +9,7 @@ use ropewalk_store::{Micros, Store};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::{bounded, time};
+use super::{bounded, exchanges, time};
 use crate::bounds;
 use crate::problem::Problem;
 use crate::source::Owned;
@@ -41,6 +42,15 @@ pub struct ListConversations {
     /// Only those that cost as much, in dollars.
     #[serde(default)]
     pub cost: Option<f64>,
+    /// Only those with these words in the title or in what was said; the best matches, where there are many.
+    #[serde(default)]
+    pub grep: Option<String>,
+    /// Only those with a branch of that id or key.
+    #[serde(default)]
+    pub branch: Option<String>,
+    /// Only those with an exchange that has any hash that begins with these digits.
+    #[serde(default)]
+    pub hash: Option<String>,
     /// Conversations on a page: 20 unless you say, 100 at most; with a filter there may be fewer although more follow.
     #[serde(default)]
     pub limit: Option<usize>,
@@ -74,10 +84,22 @@ pub async fn conversations<S: Store>(owned: &Owned<S>, asked: &ListConversations
     let is_more = rows.len() > limit;
     rows.truncate(limit);
     let next_cursor = rows.last().filter(|_| is_more).map(write_cursor);
+    let wanted = Wanted {
+        words: asked.grep.clone(),
+        branch: asked.branch.clone(),
+        hash: exchanges::hash(asked.hash.as_deref())?,
+        ..Wanted::default()
+    };
+    let chosen = Chosen::new(&view, wanted).await?;
     let mut conversations = Vec::with_capacity(rows.len());
     for row in &rows {
-        if matches(&view, row, asked).await? {
-            conversations.push(shown(view.conversation(row).await?));
+        if !matches(&view, row, asked).await? {
+            continue;
+        }
+        let conversation = view.conversation(row).await?;
+        let title = conversation.title.as_deref();
+        if chosen.has_conversation(&view, row.root, title).await? {
+            conversations.push(shown(conversation));
         }
     }
     Ok(Listed {

@@ -1,6 +1,7 @@
 //! Exchanges, oldest first; one with the decision that gave it its place; its bytes.
 
-use ropewalk_engine::view::explain::Explanation;
+use ropewalk_engine::view::chosen::{Chosen, Wanted, digits};
+use ropewalk_engine::view::explain::{Envelope, Explanation};
 use ropewalk_engine::view::{Cursor, Directory, ExchangeView, Target, View};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, Half};
@@ -24,6 +25,17 @@ pub struct ListExchanges {
     pub reference: Option<String>,
     pub since: Option<String>,
     pub until: Option<String>,
+    /// Only those where these words were said; the best matches, where there are many.
+    pub grep: Option<String>,
+    /// Only those of a model whose name has this in it.
+    pub model: Option<String>,
+    /// Only those on the branch of that id or key.
+    pub branch: Option<String>,
+    /// Only those of the agent of that id or name.
+    pub agent: Option<String>,
+    /// Only those with any hash that begins with these digits.
+    pub hash: Option<String>,
+    /// On a page; with a filter there may be fewer although more follow.
     pub limit: Option<usize>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
@@ -59,10 +71,32 @@ pub async fn exchanges<S: Store>(owned: &Owned<S>, asked: &ListExchanges) -> Res
     rows.retain(|row| until.is_none_or(|until| row.at <= until));
     let is_more = rows.len() > limit;
     rows.truncate(limit);
+    let chosen = Chosen::new(&view, wanted(asked)?).await?;
+    let shown = view.exchanges(&rows, &mut Directory::default()).await?;
+    let both = rows.iter().zip(shown);
     Ok(ListedExchanges {
-        exchanges: view.exchanges(&rows, &mut Directory::default()).await?,
+        exchanges: both
+            .filter(|(row, exchange)| chosen.has(row.number, exchange))
+            .map(|(_, exchange)| exchange)
+            .collect(),
         next_cursor: rows.last().filter(|_| is_more).map(|row| row.id.clone()),
     })
+}
+
+fn wanted(asked: &ListExchanges) -> Result<Wanted, Problem> {
+    Ok(Wanted {
+        words: asked.grep.clone(),
+        model: asked.model.clone(),
+        branch: asked.branch.clone(),
+        agent: asked.agent.clone(),
+        hash: hash(asked.hash.as_deref())?,
+    })
+}
+
+pub(super) fn hash(typed: Option<&str>) -> Result<Option<String>, Problem> {
+    let Some(typed) = typed else { return Ok(None) };
+    let unreadable = || Problem::bad_request("this is no beginning of a hash").hint("hex digits: hash=8182");
+    digits(typed).map(Some).ok_or_else(unreadable)
 }
 
 /// The exchanges of a conversation, in the order of their requests.
@@ -93,9 +127,20 @@ async fn read_cursor<S: Store>(view: &View<'_, S>, cursor: &str) -> Result<Curso
     }
 }
 
-pub async fn explained<S: Store>(owned: &Owned<S>, name: &str) -> Result<Explanation, Problem> {
+/// What `ropewalk explain` says, and what the bodies were sent with.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Explained {
+    #[serde(flatten)]
+    pub explanation: Explanation,
+    pub envelope: Envelope,
+}
+
+pub async fn explained<S: Store>(owned: &Owned<S>, name: &str) -> Result<Explained, Problem> {
     let (view, row) = named(owned, name).await?;
-    Ok(view.explain(&row).await?)
+    Ok(Explained {
+        explanation: view.explain(&row).await?,
+        envelope: Envelope::of(&row),
+    })
 }
 
 /// What was recorded of a side, byte for byte.

@@ -34,6 +34,8 @@ const OWNERS_MAX: usize = 256;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct HealthReport {
     pub v: u32,
+    /// Whose data this caller sees.
+    pub owner: String,
     /// Of the server that records; nothing where the store is only read.
     pub server: Option<Health>,
     /// By which conversations are told apart.
@@ -162,6 +164,7 @@ fn now() -> String {
 pub fn report<S: Source>(whose: &Whose<S>, checks: &Checks) -> HealthReport {
     HealthReport {
         v: 1,
+        owner: whose.name().to_string(),
         server: whose.health(),
         rules_version: RULES_VERSION,
         check: checks.of(whose.name()),

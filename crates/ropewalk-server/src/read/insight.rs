@@ -82,6 +82,7 @@ const CONVERSATIONS_MAX: usize = 5_000;
 pub struct Two {
     pub a: String,
     pub b: String,
+    pub as_of: Option<String>,
 }
 
 pub async fn diff<S: Store>(owned: &Owned<S>, asked: &Two) -> Result<Diff, Problem> {
@@ -145,6 +146,7 @@ pub struct Suggest {
     pub cursor: Option<String>,
     /// How much alike, from 0 to 1.
     pub score: Option<f64>,
+    pub as_of: Option<String>,
 }
 
 pub async fn suggestions<S: Store>(owned: &Owned<S>, asked: &Suggest) -> Result<Ranked<Suggestions>, Problem> {
@@ -175,6 +177,7 @@ pub struct Templates {
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
     pub times: Option<usize>,
+    pub as_of: Option<String>,
 }
 
 pub async fn templates<S: Store>(owned: &Owned<S>, asked: &Templates) -> Result<Ranked<Found>, Problem> {
@@ -204,6 +207,7 @@ pub struct ListWaste {
     pub limit: Option<usize>,
     /// `next_cursor` of the page before.
     pub cursor: Option<String>,
+    pub as_of: Option<String>,
 }
 
 pub async fn waste<S: Store>(owned: &Owned<S>, asked: &ListWaste) -> Result<Ranked<Waste>, Problem> {

@@ -51,7 +51,7 @@ pub enum Format {
 }
 
 impl Format {
-    fn provider(self) -> Provider {
+    pub(super) fn provider(self) -> Provider {
         match self {
             Format::Anthropic => Provider::Anthropic,
             Format::Chat => Provider::OpenAiChat,

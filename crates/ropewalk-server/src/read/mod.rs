@@ -4,17 +4,19 @@
 //! programs, [`tree`] shows who branched off and who started whom, [`resolve`] follows references, [`matched`] finds what was said and
 //! answered before, [`cache`] says what prompt caches gave, [`blame`] who brought each system block and tool, [`changes`] when a
 //! conversation got others, [`insight`] what else the
-//! history shows, [`stats`] adds up, [`health`] tells of the server and of checks, `kept` remembers what takes long and `written` how messages were written. The engine's views do the work; here it is bounded and cut into pages.
+//! history shows, [`stats`] adds up, [`health`] tells of the server and of checks, [`audit`] of changes, [`hashed`] hashes what is not recorded, `kept` remembers what takes long and `written` how messages were written. The engine's views do the work; here it is bounded and cut into pages.
 //!
 //! A cursor is a text that only means something here. It names what the page before it ended with, never a place in the store;
 //! only a search, whose order is that of the best match, counts.
 
 pub mod agents;
+pub mod audit;
 pub mod blame;
 pub mod cache;
 pub mod changes;
 pub mod conversations;
 pub mod exchanges;
+pub mod hashed;
 pub mod health;
 pub mod insight;
 mod kept;

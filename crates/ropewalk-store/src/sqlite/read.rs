@@ -144,7 +144,8 @@ pub(super) fn spent(
     as_of: Micros,
 ) -> Result<Vec<Spent>> {
     let (at, after) = after.unwrap_or((Micros(i64::MIN), ExchangeNumber(0)));
-    let select = "SELECT key, at, ended_at, context, detail, usage, cost_nano_usd, cost_is_estimate FROM exchange \
+    let select = "SELECT key, at, ended_at, context, detail, usage, cost_nano_usd, cost_is_estimate, request_length, \
+                  coalesce(response_length, 0) FROM exchange \
                   WHERE owner_id = ?1 AND (at, key) > (?2, ?3) AND at <= ?4 ORDER BY at, key LIMIT ?5";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let columns = params![owner.0, at.0, key(owner, after.0), as_of.0, limit.min(PAGE_MAX) as i64];
@@ -158,6 +159,7 @@ pub(super) fn spent(
         let usage: Option<Vec<u8>> = row.get(5).map_err(problem)?;
         let cost: Option<i64> = row.get(6).map_err(problem)?;
         let detail = reader.detail(row.get(4).map_err(problem)?)?;
+        let (request, response): (i64, i64) = (row.get(8).map_err(problem)?, row.get(9).map_err(problem)?);
         let context = reader.shared_context(row.get(3).map_err(problem)?)?;
         all.push(Spent {
             number: ExchangeNumber(number(row.get(0).map_err(problem)?)),
@@ -171,6 +173,7 @@ pub(super) fn spent(
             },
             cost_nano_usd: cost.filter(|_| !is_unended).map(|cost| cost as u64),
             cost_is_estimate: row.get::<_, bool>(7).map_err(problem)? && !is_unended,
+            bytes: (request + if is_unended { 0 } else { response }) as u64,
             detail,
         });
     }

@@ -1,10 +1,12 @@
 //! The API of a server: over the store that it records to, for those who have a token.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use ropewalk_core::cost::PriceTable;
 use ropewalk_engine::link::Settings;
 use ropewalk_proxy::forward::Owners;
+use ropewalk_server::read::audit::{Noted, Period};
 use ropewalk_server::source::{Health, Import, Standing};
 use ropewalk_server::{Access, Api, Problem, Source};
 use ropewalk_store::{Micros, OwnerId};
@@ -30,6 +32,8 @@ pub(super) struct Recorded {
     pub(super) prices: Prices,
     pub(super) sources: Arc<Sources>,
     pub(super) imports: Arc<Imports>,
+    /// The folder that has the audit log.
+    pub(super) audit: Option<PathBuf>,
 }
 
 impl Source for Recorded {
@@ -60,6 +64,11 @@ impl Source for Recorded {
 
     fn imports(&self, owner: &str) -> Vec<Import> {
         self.imports.of(owner)
+    }
+
+    fn noted(&self, owner: &str, period: Period) -> Vec<Noted> {
+        let Some(folder) = &self.audit else { return Vec::new() };
+        audit::newest(folder, owner, period)
     }
 
     fn standing(&self, owner: &str) -> Vec<Standing> {

@@ -14,6 +14,7 @@ mod survey;
 mod telemetry;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -116,6 +117,7 @@ impl Server {
             prices: config.prices.clone(),
             sources: Arc::clone(&sources),
             imports: Arc::clone(&imports),
+            audit: config.data_folder().ok().map(Path::to_path_buf),
         };
         let api = Arc::new(ServedApi::new(Arc::new(recorded), access));
         let local_owner = match &settings.owners {

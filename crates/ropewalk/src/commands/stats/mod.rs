@@ -1,27 +1,27 @@
 //! `ropewalk stats`: how much there is, and what it cost.
 
 mod cache;
-mod roll_up;
 mod waste;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use jiff::tz::TimeZone;
+use ropewalk_engine::view::roll_up::{self, RollUp};
 use ropewalk_engine::view::{Reused, Sums, View};
 use ropewalk_store::{Store as _, sqlite};
 use serde::Serialize;
 use unicode_width::UnicodeWidthStr as _;
 
 use crate::any_store::AnyStore;
-use crate::cli::Stats;
+use crate::cli::{By, Stats};
 use crate::config::Place;
 use crate::context::Context;
-use crate::failure::Failure;
+use crate::failure::{Failure, Kind};
 use crate::print::number::{bar, bytes, counted, estimated, short};
 use crate::print::out::{Out, say};
 use crate::print::text::{cut, one_line, padded};
 use crate::print::words::{Missed, Words};
-use roll_up::{RollUp, Rolled};
 
 #[derive(Serialize)]
 struct OwnerFigures {
@@ -59,14 +59,18 @@ pub(crate) async fn run(context: &Context, arguments: &Stats) -> Result<(), Fail
         }
         return out.finish();
     }
-    let roll_up = RollUp::new(context, arguments)?;
+    let zone = zone(context, arguments)?;
     let file_bytes = match &context.config.place {
         Place::Folder(folder) => Some(file_bytes(folder)),
         Place::Postgres(_) => None,
     };
     let views = views(context, &store).await?;
     for view in &views {
-        print(context, &figures(view, &roll_up, file_bytes).await?, &mut out)?;
+        print(
+            context,
+            &figures(view, arguments.by, &zone, file_bytes).await?,
+            &mut out,
+        )?;
     }
     // Whoever asked for one owner's data did not ask for the file, which all share.
     let is_of_all = context.config.asked_owner().is_none() && store.is_some();
@@ -90,12 +94,13 @@ async fn views<'s>(context: &Context, store: &'s Option<AnyStore>) -> Result<Vec
 
 async fn figures(
     view: &View<'_, AnyStore>,
-    roll_up: &RollUp,
+    by: By,
+    zone: &TimeZone,
     file_bytes: Option<u64>,
 ) -> Result<OwnerFigures, Failure> {
     let stats = view.store.stats(view.owner).await?;
     let mut models: BTreeMap<String, Sums> = BTreeMap::new();
-    let mut by = Rolled::default();
+    let mut roll_up = sums_by(by).map(|by| RollUp::new(by, zone.clone()));
     let mut after = None;
     loop {
         let rows = view.spent_after(after).await?;
@@ -105,8 +110,14 @@ async fn figures(
             let model = row.model.as_deref().unwrap_or("unknown");
             models.entry(model.to_owned()).or_default().add(row);
         }
-        roll_up.add(view, &rows, &mut by).await?;
+        if let Some(roll_up) = &mut roll_up {
+            roll_up.add(view, &rows.iter().collect::<Vec<_>>()).await?;
+        }
     }
+    let by = match roll_up {
+        Some(roll_up) => Some(roll_up.finish(view, None).await?.0),
+        None => None,
+    };
     let mut all = Sums::default();
     models.values().for_each(|sums| all.merge(sums));
     Ok(OwnerFigures {
@@ -122,8 +133,32 @@ async fn figures(
         ratio: stats.bytes_in as f64 / stats.stored_bytes.max(1) as f64,
         conflicts: stats.conflicts,
         models,
-        by: roll_up.finish(view, by).await?,
+        by,
         file_bytes,
+    })
+}
+
+/// Where a day begins at midnight.
+fn zone(context: &Context, arguments: &Stats) -> Result<TimeZone, Failure> {
+    match &arguments.tz {
+        Some(name) => TimeZone::get(name).map_err(|error| {
+            Failure::new(Kind::Usage, format!("no such time zone: {error}")).hint("as in Europe/Berlin, or UTC")
+        }),
+        None if context.json => Ok(TimeZone::UTC),
+        None => Ok(TimeZone::system()),
+    }
+}
+
+/// Nothing where the figures are by model, which they are anyway.
+fn sums_by(by: By) -> Option<roll_up::By> {
+    Some(match by {
+        By::Model => return None,
+        By::Day => roll_up::By::Day,
+        By::Project => roll_up::By::Project,
+        By::Session => roll_up::By::Session,
+        By::Conversation => roll_up::By::Conversation,
+        By::Branch => roll_up::By::Branch,
+        By::Agent => roll_up::By::Agent,
     })
 }
 

@@ -76,7 +76,7 @@ impl Caller {
     }
 
     /// A list to its end, one after the other.
-    async fn all(&mut self, path: &str, list: &str, next: &str) -> Vec<Value> {
+    pub(super) async fn all(&mut self, path: &str, list: &str, next: &str) -> Vec<Value> {
         let mut all: Vec<Value> = Vec::new();
         let mut cursor = String::new();
         let mark = if path.contains('?') { '&' } else { '?' };
@@ -181,6 +181,8 @@ impl Caller {
                 | "/api/v1/waste"
                 | "/api/v1/health"
                 | "/api/v1/health/check"
+                | "/api/v1/hash"
+                | "/api/v1/audit"
                 | "/api/v1/imports" => continue,
                 "/api/v1/conversations" | "/api/v1/cache/stats" | "/api/v1/match" | "/api/v1/stats" | "/mcp" => {
                     continue;
@@ -241,9 +243,10 @@ impl Caller {
                 | "/api/v1/waste"
                 | "/api/v1/health"
                 | "/api/v1/health/check"
+                | "/api/v1/audit"
                 | "/api/v1/imports" => continue,
                 // The same for everybody.
-                "/api/v1/openapi.json" => continue,
+                "/api/v1/openapi.json" | "/api/v1/hash" => continue,
                 "/api/v1/resolve" | "/api/v1/replay" | "/api/v1/answers" | "/api/v1/cache" | "/api/v1/blame"
                 | "/api/v1/timeline" | "/mcp" => continue,
                 named if named.contains("{ref}") => continue,

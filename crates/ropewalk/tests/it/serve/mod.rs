@@ -5,6 +5,7 @@
 
 mod api;
 mod api_changes;
+mod api_lists;
 mod bad_clients;
 mod beside;
 pub(crate) mod client;
