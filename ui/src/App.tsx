@@ -6,11 +6,12 @@ import { useConnection, useLive } from "./live";
 import { Dialog } from "./parts/Dialog";
 import { Help } from "./parts/Help";
 import { Login } from "./parts/Login";
+import { OwnerMenu } from "./parts/OwnerMenu";
 import { Palette } from "./parts/Palette";
 import { Empty, Loading } from "./parts/State";
-import { dollars, exact } from "./pure/format";
+import { bytes, counted, dollars, exact } from "./pure/format";
 import * as queries from "./queries";
-import { decoded, follow, go, usePlace } from "./router";
+import { decoded, follow, go, usePlace, VIEWS } from "./router";
 import { theme, toggleTheme } from "./theme";
 import { startOfToday, useNow } from "./time";
 import { Agents } from "./views/Agents";
@@ -22,16 +23,6 @@ import { Search } from "./views/Search";
 const Home = lazy(() => import("./views/Home"));
 const Compare = lazy(() => import("./views/Compare"));
 const Insight = lazy(() => import("./views/Insight"));
-
-const VIEWS = [
-  ["/", "Home"],
-  ["/conversations", "Conversations"],
-  ["/agents", "Agents"],
-  ["/compare", "Compare"],
-  ["/insight", "Insight"],
-  ["/search", "Search"],
-  ["/health", "Health"],
-] as const;
 
 export function App() {
   const place = usePlace();
@@ -106,7 +97,10 @@ function Bar({ path, isInside, onPalette }: BarOf) {
   const [shown, setShown] = useState(theme());
   const here = useRef<HTMLElement>(null);
   // On a narrow screen the views scroll; the one that is shown is in sight.
-  useEffect(() => here.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" }), [path]);
+  useEffect(() => {
+    // Some browsers answer with a promise, which is no clean-up.
+    void here.current?.querySelector("[aria-current]")?.scrollIntoView({ inline: "nearest", block: "nearest" });
+  }, [path]);
   return (
     <header className="bar">
       <a className="brand" href="/" onClick={follow}>
@@ -127,6 +121,7 @@ function Bar({ path, isInside, onPalette }: BarOf) {
       </button>
       <span className="spring" />
       {isInside && <Status />}
+      {isInside && <OwnerMenu />}
       <button
         type="button"
         className="icon"
@@ -146,15 +141,24 @@ function Status() {
   const health = useQuery(queries.health);
   const connection = useConnection();
   const live = agents.data?.filter((agent) => agent.status === "streaming").length ?? 0;
+  const waiting = health.data?.server?.journal_bytes ?? 0;
   const isBehind = health.data?.server?.store === "down";
   return (
     <div className="status" role="status" aria-label="Status">
       {connection === "lost" && <span className="error">not live</span>}
-      {isBehind && <span className="error">journal waits</span>}
-      <span>
+      {(isBehind || waiting > 0) && (
+        <a href="/health" onClick={follow} className={isBehind ? "error" : ""} title={`${exact(waiting)} bytes wait in the journal${isBehind ? ": the store is down" : ""}`}>
+          journal {bytes(waiting)}
+        </a>
+      )}
+      <a href="/agents" onClick={follow} title={`${counted(live, "agent is", "agents are")} being answered`}>
         <i className={live > 0 ? "dot streaming" : "dot idle"} /> {live} live
-      </span>
-      {today.data && <span title={`$${exact(today.data.total.cost_usd)}`}>{dollars(today.data.total.cost_usd)} today</span>}
+      </a>
+      {today.data && (
+        <a href="/" onClick={follow} title={`$${exact(today.data.total.cost_usd)}`}>
+          {dollars(today.data.total.cost_usd)} <span className="wide-only">today</span>
+        </a>
+      )}
     </div>
   );
 }

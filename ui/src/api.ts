@@ -6,6 +6,7 @@ type Schemas = components["schemas"];
 
 export type Conversation = Schemas["ConversationView"];
 export type Agent = Schemas["AgentView"];
+export type Merge = Schemas["Merge"];
 export type Branch = Schemas["ShownBranch"];
 export type ConversationTree = Schemas["Tree"];
 export type Usage = Schemas["UsageView"];
@@ -18,7 +19,8 @@ export type TreeMessage = Omit<Schemas["SessionMessage"], Alias | "message_data"
 /** Other names of the same, for clients of old. */
 type Alias = "_id" | "message_uuid" | "isSidechain" | "created_at" | "session_id" | "session_id_alias" | "parent_uuid_alias";
 export type Exchange = Schemas["ExchangeView"];
-export type Explanation = Schemas["Explanation"];
+export type Explanation = Schemas["Explained"];
+export type Noted = Schemas["Noted"];
 export type Hit = Schemas["FoundText"];
 /** A conversation that begins as was typed, or a message of one whose name is whole. */
 export type Suggestion = Schemas["ReferenceSuggestion"];
@@ -124,6 +126,7 @@ export const paths = {
   half: (id: string, half: "request" | "response" | "sent") => `/api/v1/exchanges/${name(id)}/${half}`,
   agents: "/api/v1/agents",
   answers: "/api/v1/answers",
+  merges: "/api/v1/merges",
   cache: "/api/v1/cache",
   cacheStats: "/api/v1/cache/stats",
   diff: "/api/v1/diff",
@@ -138,6 +141,7 @@ export const paths = {
   health: "/api/v1/health",
   check: "/api/v1/health/check",
   imports: "/api/v1/imports",
+  audit: "/api/v1/audit",
 };
 
 /** Pages that are read to the end, up to a bound that a person would not scroll to. */

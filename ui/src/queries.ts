@@ -18,8 +18,10 @@ import {
   type HealthReport,
   type Hit,
   type LogFile,
+  type Merge,
   type NamedMessage,
   type NearDuplicates,
+  type Noted,
   type Page,
   type Stats,
   type StoredAnswer,
@@ -32,7 +34,7 @@ import {
 
 const PAGE = 500;
 /** Exchanges that strands are drawn for. */
-const EXCHANGE_PAGES_MAX = 25;
+const EXCHANGE_PAGES_MAX = 100;
 const NAME_PAGES_MAX = 200;
 
 export interface ListedBy {
@@ -104,6 +106,13 @@ export const exchanges = (id: string) =>
       }, EXCHANGE_PAGES_MAX),
   });
 
+/** What one branch quotes of another. */
+export const merges = (id: string) =>
+  queryOptions({
+    queryKey: ["conversation", id, "merges"],
+    queryFn: ({ signal }) => get<{ merges: Merge[] }>(paths.merges, { ref: id }, signal),
+  });
+
 /** Changes of the system prompt and the tools; of one exchange, with their texts. */
 export const changes = (id: string, exchange: string | null = null) =>
   queryOptions({
@@ -148,6 +157,8 @@ export const nearDuplicates = listed(["insight", "suggestions"], paths.suggestio
 export const templates = listed(["insight", "templates"], paths.templates, 10, (pages: Templates[]) => pages.flatMap((page) => page.templates));
 
 export const logFiles = listed(["imports"], paths.imports, 50, (pages: { files: LogFile[] }[]) => pages.flatMap((page) => page.files));
+
+export const noted = listed(["imports", "audit"], paths.audit, 20, (pages: { changes: Noted[] }[]) => pages.flatMap((page) => page.changes));
 
 export const timeline = (asked: { ref?: string; project?: string; client?: string }) =>
   queryOptions({ queryKey: ["insight", "timeline", asked], queryFn: ({ signal }) => get<Timeline>(paths.timeline, asked, signal) });
@@ -200,11 +211,22 @@ export const stats = (since: string) =>
     queryFn: ({ signal }) => get<Stats>(paths.stats, { since, tz: zone }, signal),
   });
 
-/** While a check runs, nothing else tells how it goes. */
+/** Sums of the `limit` that cost most. */
+export const statsBy = (since: string, by: "conversation" | "agent" | "project" | "session" | "branch", limit: number) =>
+  queryOptions({
+    queryKey: ["stats", since, by, limit],
+    queryFn: ({ signal }) => get<Stats>(paths.stats, { since, tz: zone, by, limit }, signal),
+  });
+
+/** While a check runs or the journal has something, nothing else tells how it goes. */
 const CHECK_MS = 1_000;
+const JOURNAL_MS = 3_000;
 
 export const health = queryOptions({
   queryKey: ["health"],
   queryFn: ({ signal }) => get<HealthReport>(paths.health, {}, signal),
-  refetchInterval: ({ state }) => (state.data?.check.state === "running" ? CHECK_MS : false),
+  refetchInterval: ({ state: { data } }) => {
+    if (data?.check.state === "running") return CHECK_MS;
+    return (data?.server?.journal_bytes ?? 0) > 0 ? JOURNAL_MS : false;
+  },
 });

@@ -2,6 +2,17 @@
 
 import { useSyncExternalStore, type MouseEvent } from "react";
 
+/** The views, by their addresses. */
+export const VIEWS = [
+  ["/", "Home"],
+  ["/conversations", "Conversations"],
+  ["/agents", "Agents"],
+  ["/compare", "Compare"],
+  ["/insight", "Insight"],
+  ["/search", "Search"],
+  ["/health", "Health"],
+] as const;
+
 export interface Place {
   path: string;
   query: URLSearchParams;

@@ -79,6 +79,27 @@ async function pretend(page: Page): Promise<{ answered: () => number }> {
   return { answered: () => answered };
 }
 
+/** How long frames take while a list is scrolled: figures, not claims. */
+async function frames(page: Page, list: string): Promise<string> {
+  const { mean, longest } = await page.locator(list).evaluate(
+    (box) =>
+      new Promise<{ mean: number; longest: number }>((resolve) => {
+        const times: number[] = [];
+        let last = performance.now();
+        const step = () => {
+          const now = performance.now();
+          times.push(now - last);
+          last = now;
+          box.scrollTop += 300;
+          if (times.length < 90) requestAnimationFrame(step);
+          else resolve({ mean: times.reduce((sum, time) => sum + time, 0) / times.length, longest: Math.max(...times) });
+        };
+        requestAnimationFrame(step);
+      }),
+  );
+  return `a frame takes ${mean.toFixed(0)} ms, the longest ${longest.toFixed(0)} ms`;
+}
+
 beforeAll(async () => {
   served = await Served.start([long()]);
 });
@@ -143,6 +164,7 @@ test("a hundred thousand messages are a short page, and a tree of thousands of e
     expect(await shown.count()).toBeLessThan(IN_THE_PAGE_MAX);
     console.log(`figure: ${await page.locator("*").count()} elements in the page at ${share}`);
   }
+  console.log(`figure: scrolling ${MANY_MESSAGES} messages, ${await frames(page, ".messages")}`);
   await page.keyboard.press("G");
   const rows = page.locator(".strands-wide li");
   for (const share of [0, 0.5, 1]) {
@@ -152,6 +174,8 @@ test("a hundred thousand messages are a short page, and a tree of thousands of e
     expect(await rows.count()).toBeLessThan(IN_THE_PAGE_MAX * 2);
     console.log(`figure: ${await page.locator(".strands-wide *").count()} elements for a tree of ${MANY_EXCHANGES} exchanges at ${share}`);
   }
+  await page.locator(".strands-wide").evaluate((box) => box.scrollTo(0, 0));
+  console.log(`figure: scrolling a tree of ${MANY_EXCHANGES} exchanges, ${await frames(page, ".strands-wide")}`);
   expect(complaints).toEqual([]);
   await page.context().close();
 });

@@ -21,6 +21,13 @@ function ask(messages: unknown[], session: string, more: Record<string, string> 
 
 const said = (content: unknown, role = "user") => ({ role, content });
 
+/** Figures, not claims: a loaded machine is no measure. Told from when something happened to when it is seen. */
+async function seenWithin(what: string, seen: () => Promise<unknown>): Promise<void> {
+  const began = performance.now();
+  await seen();
+  console.log(`figure: ${what} is seen after ${Math.round(performance.now() - began)} ms`);
+}
+
 test("an agent goes from streaming to complete and its messages come in with their badges", async () => {
   const session = "5f0c0000-0000-4000-8000-000000000001";
   const agents = await served.open("/agents");
@@ -28,13 +35,13 @@ test("an agent goes from streaming to complete and its messages come in with the
   await expect.poll(() => agents.page.locator(".status").innerText()).not.toContain("not live");
   const call = ask([said("Which knot holds a boat?")], session);
   const row = agents.page.locator("tr", { hasText: "Which knot holds a boat?" });
-  await row.waitFor();
+  await seenWithin("an agent that begins", () => row.waitFor());
   expect(await row.getAttribute("data-status")).toBe("streaming");
   await agents.page.locator(".status", { hasText: "1 live" }).waitFor();
   await picture(agents.page, "agents-streaming");
   await served.upstream.finish("Which knot holds a boat?", "A bowline, tied twice.");
+  await seenWithin("an agent that is complete", () => agents.page.locator("tr[data-status=complete]", { hasText: "Which knot holds a boat?" }).waitFor());
   await call;
-  await agents.page.locator("tr[data-status=complete]", { hasText: "Which knot holds a boat?" }).waitFor();
   await row.getByRole("link").click();
   const { page } = agents;
   await page.getByText("A bowline, tied twice.").waitFor();
@@ -68,12 +75,13 @@ test("children nest below who started them, live: one nested, one orphan, one fa
     "x-claude-code-agent-id": "agent-shadow",
     "x-claude-code-parent-agent-id": "agent-of-nobody",
   });
-  await expect.poll(() => page.locator("tr[data-status=streaming]").count()).toBe(3);
+  await seenWithin("three agents at once", () => expect.poll(() => page.locator("tr[data-status=streaming]").count()).toBe(3));
   await served.upstream.finish("Look at the mast's foot", "One more looks below.", [task("toolu_ui_2", "keel-reader", "Look at the keel")]);
   await foot;
   const nested = ask([said("Look at the keel")], session);
-  await page.locator("tr[data-status=streaming]", { hasText: "keel-reader" }).waitFor();
+  await seenWithin("an agent of an agent", () => page.locator("tr[data-status=streaming]", { hasText: "keel-reader" }).waitFor());
   await served.upstream.fail("Look at the mast's top");
+  await seenWithin("an agent that failed", () => page.locator("tr[data-status=error]", { hasText: "top-reader" }).waitFor());
   await served.upstream.finish("Look at the keel", "The keel is sound.");
   await served.upstream.finish("Look at the mast's shadow", "It is long.");
   await Promise.all([top, nested, orphan]);
@@ -88,6 +96,7 @@ test("children nest below who started them, live: one nested, one orphan, one fa
   await expect.poll(() => page.locator("tr", { hasText: "Let agents look at the mast." }).innerText()).toContain("2 children");
   await page.locator("tr[data-status=complete]", { hasText: /orphan|mast's shadow/ }).first().waitFor();
   await page.locator("tr.orphans").waitFor();
+  await page.getByText("names the agent `agent-of-nobody`").first().waitFor();
   await picture(page, "agents-nested");
   expect(complaints).toEqual([]);
   await page.context().close();

@@ -50,8 +50,11 @@ export class Served {
     private readonly folder: string,
   ) {}
 
-  /** `lines` are exchanges of the exchange format, beside the demonstration's and the fixtures'; `logs` are files among the fixtures. */
-  static async start(lines: string[] = [], logs: string[] = []): Promise<Served> {
+  /**
+   * `lines` are exchanges of the exchange format, beside the demonstration's and the fixtures'; `logs` are files among the fixtures,
+   * `files` others by their names.
+   */
+  static async start(lines: string[] = [], logs: string[] = [], files: Record<string, string> = {}): Promise<Served> {
     if (!existsSync(PROGRAM)) throw new Error(`${PROGRAM} is missing: build it first, or name it in ROPEWALK_BIN`);
     const folder = mkdtempSync(join(tmpdir(), "ropewalk-ui-"));
     const data = join(folder, "data");
@@ -68,6 +71,21 @@ export class Served {
       await ropewalk("import", file);
     }
     for (const log of logs) await ropewalk("import", resolve(HERE, "../fixtures/import", log));
+    for (const [name, text] of Object.entries(files)) {
+      const file = join(folder, name);
+      writeFileSync(file, text);
+      await ropewalk("import", file);
+    }
+    return await Served.over(folder);
+  }
+
+  /** Over nothing. */
+  static async empty(): Promise<Served> {
+    return await Served.over(mkdtempSync(join(tmpdir(), "ropewalk-ui-")));
+  }
+
+  private static async over(folder: string): Promise<Served> {
+    const data = join(folder, "data");
     const upstream = await Upstream.start();
     const server = spawn(PROGRAM, ["--data", data, "serve", "--listen", "127.0.0.1:0", "--upstream", `anthropic=${upstream.url}`]);
     const url = await greeting(server);

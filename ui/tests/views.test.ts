@@ -151,12 +151,12 @@ test("strands show and lead to messages, and the graph fills the page", async ()
   const { page } = await served.open(`/conversations/${talk}`);
   await page.locator(".message").first().waitFor();
   await page.keyboard.press("g");
-  await page.locator(".strands button", { hasText: "edit" }).click();
-  await page.getByText("Write a line for the changelog.").waitFor();
+  await page.locator(".strands button b", { hasText: /^edit$/ }).click();
+  await page.locator(".message", { hasText: "Write a line for the changelog." }).waitFor();
   await page.keyboard.press("G");
   await page.locator(".strands-wide").waitFor();
-  await page.locator(".strands button", { hasText: "Explore" }).click();
-  await page.getByText("List every caller of days_in_month").first().waitFor();
+  await page.locator(".strands button b", { hasText: /^Explore$/ }).click();
+  await page.locator(".message", { hasText: "List every caller of days_in_month" }).first().waitFor();
   await page.context().close();
 });
 
@@ -166,6 +166,8 @@ test("an exchange shows why it is where it is, and its exact bytes", async () =>
   await page.keyboard.press("o");
   const dialog = page.getByRole("dialog", { name: "Exchange" });
   await dialog.getByText("input_node").waitFor();
+  await dialog.getByRole("tab", { name: "Headers" }).click();
+  await dialog.getByText("POST /v1/messages").waitFor();
   await dialog.getByRole("tab", { name: "Request" }).click();
   await dialog.locator(".raw").waitFor();
   const download = page.waitForEvent("download");
@@ -288,7 +290,7 @@ test("branches are compared from where they part, and filters of the list are in
   expect(await page.locator(".sides .under").first().innerText()).toMatch(/→.*\$/s);
   await page.goto(`${served.url}/conversations?model=nobody`);
   await page.getByText("No conversation is like this.").waitFor();
-  await page.getByLabel("model").fill("");
+  await page.getByRole("button", { name: "Without model nobody" }).click();
   await page.locator(".conversation-row").first().waitFor();
   expect(new URL(page.url()).searchParams.get("model")).toBeNull();
   expect(complaints).toEqual([]);

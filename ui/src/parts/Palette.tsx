@@ -3,7 +3,7 @@ import { useDeferredValue, useMemo, useState, type KeyboardEvent } from "react";
 import type { Suggestion } from "../api";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
-import { go, to } from "../router";
+import { go, to, VIEWS } from "../router";
 
 interface Choice {
   name: string;
@@ -11,13 +11,7 @@ interface Choice {
   path: string;
 }
 
-const VIEWS: Choice[] = [
-  { name: "Home", detail: "view", path: "/" },
-  { name: "Conversations", detail: "view", path: "/conversations" },
-  { name: "Agents", detail: "view", path: "/agents" },
-  { name: "Search", detail: "view", path: "/search" },
-  { name: "Health", detail: "view", path: "/health" },
-];
+const CHOICES: Choice[] = VIEWS.map(([path, name]) => ({ name, detail: "view", path }));
 
 /** Jumps to a view, a conversation by the beginning of its name, or to a search. */
 export function Palette({ onDone }: { onDone: () => void }) {
@@ -75,7 +69,7 @@ export function Palette({ onDone }: { onDone: () => void }) {
 }
 
 function choicesFor(typed: string, found: Suggestion[]): Choice[] {
-  const views = VIEWS.filter((view) => view.name.toLowerCase().includes(typed.toLowerCase()));
+  const views = CHOICES.filter((view) => view.name.toLowerCase().includes(typed.toLowerCase()));
   const named = found.map((one): Choice => {
     const isMessage = one.kind === "message" && one.short_hash !== null;
     const name = isMessage ? `${one.friendly_id} #${one.index ?? ""}` : one.friendly_id;

@@ -10,9 +10,9 @@ import { Copy } from "./Copy";
 import { Dialog } from "./Dialog";
 import { Failure, Loading } from "./State";
 
-const TABS = ["link", "cache", "request", "response"] as const;
+const TABS = ["link", "cache", "headers", "request", "response"] as const;
 type Tab = (typeof TABS)[number];
-const NAMES: Record<Tab, string> = { link: "Link and hashes", cache: "Cache", request: "Request", response: "Response" };
+const NAMES: Record<Tab, string> = { link: "Link and hashes", cache: "Cache", headers: "Headers", request: "Request", response: "Response" };
 
 /** An exchange as it was sent, and why it stands where it does. */
 export function RawExchange({ id, onClose }: { id: string; onClose: () => void }) {
@@ -50,7 +50,15 @@ export function RawExchange({ id, onClose }: { id: string; onClose: () => void }
         </Copy>
       </div>
       <div id="tab-panel" role="tabpanel" aria-labelledby={`tab-${tab}`} tabIndex={0}>
-        {tab === "link" ? <Link id={id} /> : tab === "cache" ? <CacheReportOf id={id} /> : <Half key={tab} id={id} half={tab} />}
+        {tab === "link" ? (
+          <Link id={id} />
+        ) : tab === "cache" ? (
+          <CacheReportOf id={id} />
+        ) : tab === "headers" ? (
+          <Headers id={id} />
+        ) : (
+          <Half key={tab} id={id} half={tab} />
+        )}
       </div>
     </Dialog>
   );
@@ -111,6 +119,37 @@ function Link({ id }: { id: string }) {
           </ul>
         </>
       )}
+    </>
+  );
+}
+
+/** What the bodies were sent with, as far as it is kept. */
+function Headers({ id }: { id: string }) {
+  const explained = useQuery(queries.exchange(id));
+  if (explained.error) return <Failure error={explained.error} retry={() => void explained.refetch()} />;
+  if (explained.isPending) return <Loading what="the headers" />;
+  const { envelope } = explained.data;
+  const halves = [
+    [`${envelope.http_method} ${envelope.http_target}`, envelope.request_headers],
+    [envelope.http_status === null ? "No answer" : `Status ${envelope.http_status}`, envelope.response_headers],
+  ] as const;
+  return (
+    <>
+      {halves.map(([name, headers], at) => (
+        <section key={at}>
+          <h3 className="path">{visible(name)}</h3>
+          <dl className="facts-list">
+            {Object.entries(headers).map(([header, value]) => (
+              <div key={header}>
+                <dt>{visible(header)}</dt>
+                <dd>{visible(value)}</dd>
+              </div>
+            ))}
+          </dl>
+          {Object.keys(headers).length === 0 && <p className="quiet">No header of it is kept.</p>}
+        </section>
+      ))}
+      <p className="quiet">Credentials are never kept; <code>record.headers</code> in the configuration keeps more of the others.</p>
     </>
   );
 }

@@ -1,19 +1,16 @@
 import { useState } from "react";
 import type { Part } from "../pure/session";
+import { Turned } from "../remembered";
 import { fold, visible } from "../pure/visible";
 import { Markdown } from "./Markdown";
 import { Picture } from "./Picture";
 
-/** Folds that were opened, by message, so that they stay open when a list takes a message out of the page and back. */
-const opened = new Set<string>();
+/** Folds that were opened, by message, so that they stay open when a list takes a message out of the page and back, and after a reload. */
+const opened = new Turned("opened");
 
-function useOpened(key: string): [boolean, () => void] {
+export function useOpened(key: string): [boolean, () => void] {
   const [isOpen, setOpen] = useState(opened.has(key));
-  const toggle = () => {
-    if (isOpen) opened.delete(key);
-    else opened.add(key);
-    setOpen(!isOpen);
-  };
+  const toggle = () => setOpen(opened.turn(key));
   return [isOpen, toggle];
 }
 

@@ -4,10 +4,11 @@ import type { Group, Operation, Session } from "../pure/session";
 import { partsOf } from "../pure/session";
 import { lineOf, toolOf, type Tool } from "../pure/tools";
 import { firstLine, visible } from "../pure/visible";
+import { Turned } from "../remembered";
 import { follow } from "../router";
 import { Diff } from "./Diff";
 import { Icon } from "./Icon";
-import { LongText } from "./Said";
+import { LongText, useOpened } from "./Said";
 
 interface Panel {
   session: Session;
@@ -18,9 +19,12 @@ interface Panel {
   onCause: (uuid: string) => void;
 }
 
+/** Groups that were closed; they are open otherwise. */
+const closed = new Turned("closed");
+
 /** Tool operations beside the conversation, below the assistant message that caused them. */
 export function Sidechain({ session, groups, wanted, linkToAgent, onCause }: Panel) {
-  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const [, setTurns] = useState(0);
   const pane = useRef<HTMLDivElement>(null);
   useEffect(() => {
     if (wanted === null) return;
@@ -28,9 +32,8 @@ export function Sidechain({ session, groups, wanted, linkToAgent, onCause }: Pan
     found?.scrollIntoView({ block: "start" });
   }, [wanted, groups]);
   const toggle = (key: string) => {
-    const next = new Set(closed);
-    if (!next.delete(key)) next.add(key);
-    setClosed(next);
+    closed.turn(key);
+    setTurns((before) => before + 1);
   };
   return (
     <div className="sidechain" ref={pane} tabIndex={0} role="region" aria-label="Sidechain">
@@ -82,12 +85,12 @@ function Nothing({ session }: { session: Session }) {
 }
 
 function Row({ operation, linkToAgent }: { operation: Operation; linkToAgent: (agent: string) => string }) {
-  const [isOpen, setOpen] = useState(false);
+  const [isOpen, toggle] = useOpened(`${(operation.use ?? operation.result)?.uuid ?? ""} operation`);
   const tool = toolOf(operation.call);
   const line = lineOf(tool);
   return (
     <li className={operation.isError ? "failed" : ""}>
-      <button type="button" className="operation" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} title={visible(line)}>
+      <button type="button" className="operation" aria-expanded={isOpen} onClick={toggle} title={visible(line)}>
         <Icon of={tool.is} /> <b>{visible(operation.call.name)}</b> <span>{visible(line)}</span>
         {operation.isError && <em className="error">failed</em>}
         {operation.use && !operation.result && <em>no result</em>}

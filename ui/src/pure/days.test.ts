@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Stats, Sums } from "../api";
-import { costByModel, heat, lastDays, perDay, weeks } from "./days";
+import { costByModel, heat, lastDays, monthsOf, perDay, weeks } from "./days";
 
 const sums = (cost_usd: number) => ({ cost_usd, exchanges: 1 }) as Sums;
 const stats = {
@@ -27,4 +27,11 @@ test("weeks begin on Monday and small values are still seen", () => {
   expect(columns.map((week) => week.days.filter((day) => day !== null).length)).toEqual([2, 1]);
   expect(columns[1]?.days[0]).toEqual({ day: "2026-03-02", value: 3 });
   expect([heat(0, 9), heat(0.01, 900), heat(9, 9)]).toEqual([0, 1, 4]);
+});
+
+test("a month has its name above its first week, unless there is no room", () => {
+  const half = lastDays(new Date(2026, 2, 15, 12).getTime(), 60);
+  const names = monthsOf(weeks(half, half.map(() => 0)));
+  expect(names.filter((name) => name !== "")).toEqual(["Jan", "Feb", "Mar"]);
+  expect(monthsOf(weeks(days, [1, 2, 3]))).toEqual(["Feb", ""]);
 });

@@ -50,6 +50,22 @@ export interface Week {
   days: ({ day: string; value: number } | null)[];
 }
 
+const MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+
+/** The name of a month above the first week that begins in it, where there is room beside the one before. */
+export function monthsOf(columns: Week[]): string[] {
+  let before = "";
+  let last = -3;
+  return columns.map((week, at) => {
+    const month = week.days.find((day) => day !== null)?.day.slice(0, 7) ?? "";
+    const isNew = month !== before && at - last >= 3;
+    if (month !== before) before = month;
+    if (!isNew) return "";
+    last = at;
+    return MONTHS[Number(month.slice(5)) - 1] ?? "";
+  });
+}
+
 /** Columns of seven days, Monday first. */
 export function weeks(days: string[], values: number[]): Week[] {
   const columns: Week[] = [];

@@ -1,11 +1,15 @@
 import { expect, test } from "vitest";
-import type { Exchange } from "../api";
-import { lanes } from "./lanes";
+import type { Exchange, Merge } from "../api";
+import { lanes, type Row } from "./lanes";
 
 function exchange(id: string, parent: string | null, branch: string, more: Partial<Exchange> = {}): Exchange {
-  const made = { id, parent_exchange_id: parent, branch_key: branch, kind: "turn", rewritten: false, link: { method: "prefix" }, ...more };
+  const made = { id, parent_exchange_id: parent, branch_key: branch, kind: "turn", status: "complete", rewritten: false, link: { method: "prefix" }, ...more };
   return made as unknown as Exchange;
 }
+
+const agent: Partial<Exchange> = { branch_kind: "subtask" };
+const quote = (from: string, into: string) => ({ from_exchange_id: from, into_exchange_id: into }) as Merge;
+const bends = (row: Row | undefined) => row?.edges.filter((edge) => edge.part !== "through").map((edge) => [edge.part, edge.fromLane, edge.toLane, edge.look]);
 
 test("a branch leaves its parent's lane and gives its own back", () => {
   const { rows, lanes: width } = lanes([
@@ -18,21 +22,54 @@ test("a branch leaves its parent's lane and gives its own back", () => {
   ]);
   expect(rows.map((row) => row.lane)).toEqual([0, 0, 1, 0, 1, 0]);
   expect(rows[2]).toMatchObject({ beginsHere: true, endsHere: true, strand: 1 });
-  expect(rows[2]?.edges).toContainEqual({ fromLane: 0, toLane: 1, strand: 1, isDashed: false });
+  expect(bends(rows[2])).toEqual([["in", 0, 1, "line"]]);
   expect(rows[4]?.strand).toBe(2);
   expect(width).toBe(2);
 });
 
-test("agents side by side have a lane each", () => {
+test("agents side by side have a lane each, and come back to who started them", () => {
   const { rows } = lanes([
     exchange("1", null, "main"),
-    exchange("2", "1", "a"),
-    exchange("3", "1", "b"),
-    exchange("4", "2", "a"),
-    exchange("5", "3", "b"),
+    exchange("2", "1", "a", agent),
+    exchange("3", "1", "b", agent),
+    exchange("4", "2", "a", agent),
+    exchange("5", "3", "b", agent),
     exchange("6", "1", "main"),
   ]);
   expect(rows.map((row) => row.lane)).toEqual([0, 1, 2, 1, 2, 0]);
+  expect(bends(rows[5])).toEqual([["in", 1, 0, "line"], ["in", 2, 0, "line"]]);
+  // The first of both is done two rows before; its line goes on until then.
+  expect(rows[4]?.edges).toContainEqual({ part: "through", fromLane: 1, toLane: 1, strand: 1, look: "line" });
+});
+
+test("an agent of an agent comes back first, and one whose parent says nothing more does not come back", () => {
+  const { rows } = lanes([
+    exchange("1", null, "main"),
+    exchange("2", "1", "a", agent),
+    exchange("3", "2", "deep", agent),
+    exchange("4", "2", "a", agent),
+    exchange("5", "1", "main"),
+    exchange("6", "5", "last", agent),
+  ]);
+  expect(bends(rows[3])).toEqual([["in", 2, 1, "line"]]);
+  expect(bends(rows[4])).toEqual([["in", 1, 0, "line"]]);
+  expect(rows[5]).toMatchObject({ beginsHere: true, endsHere: true });
+});
+
+test("what is quoted in another branch is a wire from one to the other", () => {
+  const all = [exchange("1", null, "main"), exchange("2", "1", "edit"), exchange("3", "1", "main"), exchange("4", "3", "main")];
+  const { rows } = lanes(all, [quote("2", "4"), quote("4", "2"), quote("nobody", "4")]);
+  expect(bends(rows[1])).toEqual([["in", 0, 1, "line"], ["out", 1, 2, "wire"]]);
+  expect(rows[2]?.edges).toContainEqual({ part: "through", fromLane: 2, toLane: 2, strand: 1, look: "wire" });
+  expect(bends(rows[3])).toEqual([["in", 2, 0, "wire"]]);
+});
+
+test("an agent's report is where its strand comes back, and no wire beside it", () => {
+  const all = [exchange("1", null, "main"), exchange("2", "1", "a", agent), exchange("3", "1", "main"), exchange("4", "3", "main")];
+  const { rows, lanes: width } = lanes(all, [quote("2", "4")]);
+  expect(bends(rows[2])).toEqual([]);
+  expect(bends(rows[3])).toEqual([["in", 1, 0, "line"]]);
+  expect(width).toBe(2);
 });
 
 test("what was rewritten is dashed, and a compaction is a diamond", () => {
@@ -41,11 +78,23 @@ test("what was rewritten is dashed, and a compaction is a diamond", () => {
     exchange("2", "1", "main", { rewritten: true }),
     exchange("3", "2", "compact", { branch_kind: "compact", link: { method: "summary", confidence: 1, reason: "" } }),
   ]);
-  expect(rows[1]?.edges[0]?.isDashed).toBe(true);
+  expect(rows[1]?.edges[0]?.look).toBe("dashed");
   expect(rows[2]?.shape).toBe("compaction");
 });
 
-test("five thousand exchanges are laid out", () => {
-  const many = Array.from({ length: 5_000 }, (_, at) => exchange(String(at), at === 0 ? null : String(at - 1), `b${at % 50}`));
-  expect(lanes(many).rows).toHaveLength(5_000);
+test("where there are too many, runs of plain turns are one row that can be opened", () => {
+  const plain = Array.from({ length: 12 }, (_, at) => exchange(`p${at}`, at === 0 ? null : `p${at - 1}`, "main"));
+  const all = [...plain, exchange("edit", "p5", "edit"), exchange("end", "p11", "main", { rewritten: true })];
+  const rows = (opened: string[] = []) => lanes(all, [], { nodesMax: 8, opened: new Set(opened) }).rows;
+  // What is left by a branch stays in sight.
+  expect(rows().map((row) => [row.exchange.id, row.folded.length])).toEqual([["p0", 4], ["p5", 0], ["p6", 5], ["edit", 0], ["end", 0]]);
+  expect(rows().map((row) => row.shape)).toEqual(["run", "turn", "run", "turn", "turn"]);
+  expect(rows(["p0"])).toHaveLength(9);
+  expect(lanes(all).rows).toHaveLength(14);
+});
+
+test("five thousand exchanges are laid out, and twenty thousand in few rows", () => {
+  const many = (count: number, branches: number) => Array.from({ length: count }, (_, at) => exchange(String(at), at === 0 ? null : String(at - 1), `b${at % branches}`));
+  expect(lanes(many(5_000, 50)).rows).toHaveLength(5_000);
+  expect(lanes(many(20_000, 1)).rows.length).toBeLessThan(10);
 });

@@ -105,3 +105,13 @@ test("reminders and tools are not what was said", () => {
   expect(parts.map((part) => part.is)).toEqual(["text", "thinking", "image", "other"]);
   expect(parts[0]).toEqual({ is: "text", text: "Do it." });
 });
+
+test("an exchange tells its prompt and its answer, and no prompt where tools had answered", () => {
+  const session = new Session(
+    [message("u1", null), message("a1", "u1", { exchange_id: "e1" }), tool("a1_tool_0", "a1", "{}"), message("a2", "a1", { exchange_id: "e2" })],
+    [],
+  );
+  expect(session.saidIn("e1")).toEqual({ asked: "u1", answered: "a1" });
+  expect(session.saidIn("e2")).toEqual({ asked: "", answered: "a2" });
+  expect(session.saidIn("nothing")).toEqual({ asked: "", answered: "" });
+});

@@ -43,6 +43,8 @@ export interface Group {
 }
 
 const NOBODY: ReadonlySet<string> = new Set();
+/** Messages below one in which the answer that it came with is looked for: a turn has few. */
+const NEAR_MAX = 256;
 const NO_NAMES: Names = { index: null, hash: null, reference: null, branch: null };
 
 export class Session {
@@ -50,6 +52,8 @@ export class Session {
   private readonly byId = new Map<string, TreeMessage>();
   private readonly below = new Map<string, TreeMessage[]>();
   private readonly names = new Map<string, Names>();
+  /** The first of each exchange: a log may tell an answer in several. */
+  private readonly answers = new Map<string, TreeMessage>();
   /** Messages on the active path, and those above them. */
   private readonly active = new Set<string>();
   /** The newest time in the subtree of a message. */
@@ -71,12 +75,14 @@ export class Session {
 
   /** The answers of logs and of the wire have ids of their own; the exchange says which is which. */
   private nameAll(named: NamedMessage[]): void {
-    const answers = new Map<string, TreeMessage>();
+    const lasts = new Map<string, TreeMessage>();
     for (const message of this.messages) {
-      if (message.type === "assistant" && message.exchange_id !== null) answers.set(message.exchange_id, message);
+      if (message.type !== "assistant" || message.exchange_id === null) continue;
+      lasts.set(message.exchange_id, message);
+      if (!this.answers.has(message.exchange_id)) this.answers.set(message.exchange_id, message);
     }
     for (const one of named) {
-      const answer = one.type === "assistant" && one.exchange_id !== null ? answers.get(one.exchange_id) : undefined;
+      const answer = one.type === "assistant" && one.exchange_id !== null ? lasts.get(one.exchange_id) : undefined;
       const message = this.byId.get(one.uuid) ?? answer;
       if (!message) continue;
       const names = { index: one.index, hash: one.short_hash, reference: one.reference, branch: one.branch.id };
@@ -101,7 +107,7 @@ export class Session {
   /** The exchange that a message came with: its own, or that of the first answer below it. */
   exchangeAt(uuid: string): string | null {
     let at = this.byId.get(uuid);
-    for (let left = this.messages.length; at && left > 0; left -= 1) {
+    for (let left = NEAR_MAX; at && left > 0; left -= 1) {
       if (at.exchange_id !== null) return at.exchange_id;
       at = this.choose(this.following(at), NOBODY);
     }
@@ -125,9 +131,18 @@ export class Session {
     return this.names.get(uuid) ?? NO_NAMES;
   }
 
+  /** What was asked and what was answered in an exchange, as text. Where only tools had answered, nobody asked anything. */
+  saidIn(exchange: string): { asked: string; answered: string } {
+    const answer = this.answerOf(exchange);
+    const above = this.find(answer?.parent_uuid ?? "");
+    const asked = above?.type === "user" ? above : undefined;
+    const text = (message: TreeMessage | undefined) => (message ? partsOf(message).flatMap((part) => (part.is === "text" ? [part.text] : [])).join("\n") : "");
+    return { asked: text(asked), answered: text(answer) };
+  }
+
   /** The message that an exchange's answer is. */
   answerOf(exchange: string): TreeMessage | undefined {
-    return this.messages.find((message) => message.exchange_id === exchange && message.type === "assistant");
+    return this.answers.get(exchange);
   }
 
   /** What goes on from a message: no tool operations, and an agent's messages only inside that agent. */

@@ -13,6 +13,7 @@ import { useNow } from "../time";
 
 /** Who is done dims after a while. */
 const DIM_AFTER_MS = 5 * 60_000;
+const NEW_MS = 5_000;
 
 export function Agents() {
   const listed = useInfiniteQuery(queries.agents);
@@ -40,17 +41,23 @@ export function Agents() {
       const title = agent.is_main ? (titles.get(agent.conversation_id) ?? "") : "";
       return <Row key={`${agent.conversation_id} ${agent.id}`} node={node} title={title} isCurrent={offset + at === current} />;
     });
+  const streaming = nodes.filter(({ agent }) => agent.status === "streaming").length;
   return (
     <div className="page agents">
-      <h1>Agents</h1>
+      <div className="filters">
+        <h1>Agents</h1>
+        <span className="quiet" role="status">
+          {streaming} of {counted(nodes.length, "agent", "agents")} {streaming === 1 ? "is" : "are"} being answered
+        </span>
+      </div>
       {nodes.length === 0 && <Empty command="ropewalk run -- claude">No agent has run yet.</Empty>}
-      {known.length > 0 && (
+      {nodes.length > 0 && (
         <table>
           <thead>
             <tr>
               <th>agent</th>
               <th className="wide-only">model</th>
-              <th className="number">tokens in → out</th>
+              <th className="number wide-only">tokens in → out</th>
               <th className="wide-only">context</th>
               <th className="number">cost</th>
               <th className="number">age</th>
@@ -61,7 +68,7 @@ export function Agents() {
             <tbody>
               <tr className="orphans">
                 <th colSpan={6} scope="rowgroup">
-                  Orphans: nobody is known to have started them
+                  Orphans <span className="quiet">started by somebody who was not recorded</span>
                 </th>
               </tr>
               {group(orphans, known.length)}
@@ -81,9 +88,11 @@ function linkTo(agent: Agent): string {
 function Row({ node, title, isCurrent }: { node: AgentNode; title: string; isCurrent: boolean }) {
   const now = useNow();
   const { agent, depth } = node;
+  // Only what came while the page was open slides in.
+  const [isNew] = useState(() => Date.now() - Date.parse(agent.started_at) < NEW_MS);
   const isDone = agent.status !== "streaming" && now - Date.parse(agent.updated_at) > DIM_AFTER_MS;
   return (
-    <tr className={`${isDone ? "done" : ""} ${isCurrent ? "current" : ""}`} data-status={agent.status}>
+    <tr className={`${isDone ? "done" : ""} ${isCurrent ? "current" : ""} ${isNew ? "new" : ""}`} data-status={agent.status}>
       <td className="agent" style={{ paddingInlineStart: `${8 + depth * 18}px` }}>
         {depth > 0 && (
           <span className="quiet" aria-hidden="true">
@@ -94,11 +103,16 @@ function Row({ node, title, isCurrent }: { node: AgentNode; title: string; isCur
         <a href={linkTo(agent)} onClick={follow}>
           {visible(firstLine(title, 56) || (agent.name ?? (agent.is_main ? "main" : (agent.branch_id ?? "agent"))))}
         </a>{" "}
+        {agent.status === "error" && <span className="error">failed </span>}
         {node.children > 0 && <span className="quiet">{counted(node.children, "child", "children")}</span>}
-        {agent.orphan && <span className="error"> orphan</span>}
+        {agent.orphan && (
+          <span className="reason quiet">
+            <span className="error">orphan</span>: it {visible(agent.orphan_reason ?? "has no known parent")}
+          </span>
+        )}
       </td>
       <td className="wide-only">{agent.model && <span title={visible(agent.model)}>{visible(modelName(agent.model))}</span>}</td>
-      <td className="number" title={`${exact(agent.input_tokens)} in, ${exact(agent.output_tokens)} out`}>
+      <td className="number wide-only" title={`${exact(agent.input_tokens)} in, ${exact(agent.output_tokens)} out`}>
         {short(agent.input_tokens)} → {short(agent.output_tokens)}
       </td>
       <td className="wide-only">
@@ -120,11 +134,15 @@ function Row({ node, title, isCurrent }: { node: AgentNode; title: string; isCur
 function Fill({ agent }: { agent: Agent }) {
   if (agent.context_fill === null) {
     const sent = agent.estimated_input_tokens;
-    return sent === null ? null : <span className="quiet">{short(sent)}</span>;
+    return sent === null ? null : (
+      <span className="quiet" title={`${exact(sent)} tokens; how many fit is not known`}>
+        {short(sent)}
+      </span>
+    );
   }
   return (
-    <meter min={0} max={1} high={0.8} value={agent.context_fill} title={percent(agent.context_fill)} aria-label="Context fill">
-      {percent(agent.context_fill)}
-    </meter>
+    <span className="fill" title={`${exact(agent.estimated_input_tokens ?? 0)} of ${exact(agent.max_input_tokens ?? 0)} tokens`}>
+      <meter min={0} max={1} high={0.8} value={agent.context_fill} aria-label="Context fill" /> {percent(agent.context_fill)}
+    </span>
   );
 }

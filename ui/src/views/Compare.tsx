@@ -142,7 +142,7 @@ function SideHead({ side }: { side: DiffSide }) {
         </span>
         <Cached read={sums.cache_read_tokens} sent={sent} />
         <span title={`$${exact(sums.cost_usd)}`}>{dollars(sums.cost_usd)}</span>
-        <span>{duration(sums.latency_ms)}</span>
+        <span title={`${exact(sums.latency_ms)} ms`}>{duration(sums.latency_ms)}</span>
       </p>
     </header>
   );
@@ -150,7 +150,11 @@ function SideHead({ side }: { side: DiffSide }) {
 
 function Cached({ read, sent }: { read: number; sent: number }) {
   if (read === 0 || sent === 0) return <span>no cache</span>;
-  return <span className="reused">{percent(read / sent)} cached</span>;
+  return (
+    <span className="reused" title={`${exact(read)} of ${exact(sent)} tokens came from the provider's cache`}>
+      {percent(read / sent)} cached
+    </span>
+  );
 }
 
 function Answers({ input }: { input: string }) {
@@ -193,12 +197,12 @@ function AnswerHead({ answer }: { answer: StoredAnswer }) {
       <p className="under">
         <time dateTime={answer.at}>{moment(answer.at)}</time>
         {answer.reuse === "hit" && <span className="reused">reused</span>}
-        <span>
+        <span title={`${exact(sent)} tokens in, ${exact(usage.output_tokens ?? 0)} out`}>
           {short(sent)}→{short(usage.output_tokens ?? 0)}
         </span>
         <Cached read={usage.cache_read_tokens ?? 0} sent={sent} />
         {answer.cost_usd !== null && <span title={`$${exact(answer.cost_usd)}`}>{dollars(answer.cost_usd)}</span>}
-        {answer.latency_ms !== null && <span>{duration(answer.latency_ms)}</span>}
+        {answer.latency_ms !== null && <span title={`${exact(answer.latency_ms)} ms`}>{duration(answer.latency_ms)}</span>}
         {answer.differs.length > 0 && <span className="error">other {answer.differs.join(", ")}</span>}
       </p>
       {options.length > 0 && <p className="quiet options">{visible(options.join(", "))}</p>}

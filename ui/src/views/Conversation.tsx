@@ -1,6 +1,6 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
-import { useEffect, useMemo, useState } from "react";
-import type { ContextChange, ConversationTree, Exchange, TreeMessage } from "../api";
+import { Fragment, useCallback, useEffect, useMemo, useRef, useState } from "react";
+import type { Agent, ContextChange, ConversationTree, Exchange, Merge, TreeMessage } from "../api";
 import { useKeys } from "../keys";
 import { Changed } from "../parts/Changed";
 import { Copy, copyText } from "../parts/Copy";
@@ -9,7 +9,7 @@ import { MessageList } from "../parts/MessageList";
 import { RawExchange } from "../parts/RawExchange";
 import { Sidechain } from "../parts/Sidechain";
 import { Empty, Failure, Loading } from "../parts/State";
-import { Strands } from "../parts/Strands";
+import { Strands, type Graph } from "../parts/Strands";
 import { Title } from "../parts/Title";
 import { subtreeCost } from "../pure/agents";
 import { bytes, counted, dollars, exact, modelName, short } from "../pure/format";
@@ -17,6 +17,7 @@ import { Session, type Step } from "../pure/session";
 import { firstLine, visible } from "../pure/visible";
 import * as queries from "../queries";
 import { follow, go, to, usePlace, withQuery } from "../router";
+import { Sights } from "../sight";
 import { keep, kept } from "../theme";
 
 /** Three panes, two of them optional: strands, messages, and the sidechain. */
@@ -38,10 +39,12 @@ export function ConversationView({ id }: { id: string }) {
   const error = tree.error ?? loaded.error ?? named.error;
   if (error) return <Failure error={error} retry={() => void Promise.all([tree.refetch(), loaded.refetch(), named.refetch()])} />;
   if (!tree.data || !loaded.data) return <Loading what="the conversation" />;
-  return <Panes id={id} tree={tree.data} session={session} exchanges={listed.data?.items ?? NONE} />;
+  const isSettled = named.isSuccess && !hasNextPage;
+  return <Panes id={id} tree={tree.data} session={session} exchanges={listed.data?.items ?? NONE} isSettled={isSettled} />;
 }
 
 const NONE: Exchange[] = [];
+const NO_MERGES: Merge[] = [];
 const NO_PAGES: { messages: TreeMessage[] }[] = [];
 
 /** Pages of a long conversation come one by one; the tree is made anew when there are twice as many, and at the end. */
@@ -57,9 +60,10 @@ interface Shown {
   tree: ConversationTree;
   session: Session;
   exchanges: Exchange[];
+  isSettled: boolean;
 }
 
-function Panes({ id, tree, session, exchanges }: Shown) {
+function Panes({ id, tree, session, exchanges, isSettled }: Shown) {
   const place = usePlace();
   const target = useMemo(() => {
     const byExchange = session.answerOf(place.query.get("exchange") ?? "");
@@ -86,6 +90,16 @@ function Panes({ id, tree, session, exchanges }: Shown) {
     const [a, b] = [session.exchangeAt(other), session.exchangeAt(here.message.uuid)];
     return a === null || b === null ? null : to.compare(a, b);
   };
+  const isGraph = place.query.get("view") === "graph";
+  const [panes, setPanes] = usePanes();
+  // Looking for quotations reads everything that was said, so it waits until somebody sees them.
+  const quoted = useQuery({ ...queries.merges(id), enabled: isGraph || panes.strands });
+  const [sights] = useState(() => new Sights());
+  const graph = useRef<Graph>(null);
+  const exchangesOf = useCallback(
+    (first: number, last: number) => new Set(path.slice(first, last + 1).flatMap((step) => session.exchangeAt(step.message.uuid) ?? [])),
+    [path, session],
+  );
   const pending = exchanges.findLast((exchange) => exchange.status === "pending");
   const byId = useMemo(() => new Map(exchanges.map((exchange) => [exchange.id, exchange])), [exchanges]);
   const [current, setCurrent] = useState(() => Math.max(0, path.findIndex((step) => step.message.uuid === target)));
@@ -94,8 +108,6 @@ function Panes({ id, tree, session, exchanges }: Shown) {
   const asked = place.query.get("exchange");
   const [raw, setRaw] = useState<string | null>(() => (asked !== null && !session.answerOf(asked) ? asked : null));
   const [isFinding, setFinding] = useState(false);
-  const [panes, setPanes] = usePanes();
-  const isGraph = place.query.get("view") === "graph";
   const step = path[Math.min(current, path.length - 1)];
 
   useEffect(() => {
@@ -136,8 +148,15 @@ function Panes({ id, tree, session, exchanges }: Shown) {
     if (found) setRaw(found.message.exchange_id);
   };
   useKeys([
-    { key: "j", does: "next message", run: () => select(current + 1) },
-    { key: "k", does: "previous message", run: () => select(current - 1) },
+    { key: "j", does: isGraph ? "next exchange" : "next message", run: () => (isGraph ? graph.current?.move(1) : select(current + 1)) },
+    { key: "k", does: isGraph ? "previous exchange" : "previous message", run: () => (isGraph ? graph.current?.move(-1) : select(current - 1)) },
+    ...(isGraph
+      ? [
+          { key: "Enter", does: "read it", run: () => graph.current?.open() },
+          { key: "+", does: "larger", run: () => graph.current?.zoom(1) },
+          { key: "-", does: "smaller", run: () => graph.current?.zoom(-1) },
+        ]
+      : []),
     { key: "J", does: "next prompt", run: () => prompt(1) },
     { key: "K", does: "previous prompt", run: () => prompt(-1) },
     { key: "]", does: "next branch", run: () => switchNear(1) },
@@ -154,7 +173,17 @@ function Panes({ id, tree, session, exchanges }: Shown) {
 
   if (session.messages.length === 0) return <Empty>Nothing was said here, or it cannot be read.</Empty>;
   const strands = (isWide: boolean) => (
-    <Strands exchanges={exchanges} currentExchange={step?.message.exchange_id ?? null} isWide={isWide} onPick={toExchange} />
+    <Strands
+      ref={graph}
+      exchanges={exchanges}
+      merges={quoted.data?.merges ?? NO_MERGES}
+      currentExchange={step ? session.exchangeAt(step.message.uuid) : null}
+      isWide={isWide}
+      sights={sights}
+      exchangesOf={exchangesOf}
+      saidIn={(exchange) => session.saidIn(exchange)}
+      onPick={toExchange}
+    />
   );
   return (
     <div className="conversation">
@@ -174,8 +203,10 @@ function Panes({ id, tree, session, exchanges }: Shown) {
               onChange={setChange}
               compareAt={compareAt}
               current={current}
+              sights={sights}
               storageKey={`${id} ${agent ?? ""}`}
               hasTarget={target !== null}
+              isSettled={isSettled}
               onSelect={select}
               onSwitch={switchAt}
               onTools={toTools}
@@ -217,12 +248,15 @@ interface Panes {
 }
 
 const PANES_KEY = "ropewalk.panes";
+/** From this width on, all three panes have room. */
+const STRANDS_PX = 1440;
 
 /** Which panes are shown is the reader's habit, the same for all conversations. A narrow screen begins with none. */
 function usePanes(): [Panes, (panes: Panes) => void] {
   const isWide = window.innerWidth >= 900;
   const [panes, setPanes] = useState<Panes>(() => {
-    const chosen = isWide ? (kept(PANES_KEY) ?? "sidechain") : "";
+    const usual = window.innerWidth >= STRANDS_PX ? "strands sidechain" : "sidechain";
+    const chosen = isWide ? (kept(PANES_KEY) ?? usual) : "";
     return { strands: chosen.includes("strands"), sidechain: chosen.includes("sidechain") };
   });
   const change = (next: Panes) => {
@@ -246,7 +280,7 @@ function Head({ tree, path, agent, id, panes, setPanes, isGraph }: HeadOf) {
   const place = usePlace();
   const { conversation, branches } = tree;
   const shown = branches.find((branch) => branch.agent?.id === agent)?.agent;
-  const parent = branches.find((branch) => branch.agent?.id === shown?.parent_id)?.agent;
+  const above = ancestors(branches.flatMap((branch) => branch.agent ?? []), shown ?? null);
   const { tokens } = conversation;
   const sent = tokens.input_tokens + tokens.cache_read_tokens + tokens.cache_write_tokens;
   return (
@@ -263,14 +297,14 @@ function Head({ tree, path, agent, id, panes, setPanes, isGraph }: HeadOf) {
             <a href={to.conversation(id)} onClick={follow} dir="auto">
               {visible(firstLine(conversation.title ?? "", 40)) || "(untitled)"}
             </a>
-            {parent && !parent.is_main && (
-              <>
+            {above.map((parent) => (
+              <Fragment key={parent.id}>
                 <span aria-hidden="true">›</span>
                 <a href={to.conversation(id, { agent: parent.id })} onClick={follow}>
                   {visible(parent.name ?? parent.id)}
                 </a>
-              </>
-            )}
+              </Fragment>
+            ))}
             <span aria-hidden="true">›</span>
             <h1>{visible(shown?.name ?? agent)}</h1>
           </>
@@ -297,6 +331,18 @@ function Head({ tree, path, agent, id, panes, setPanes, isGraph }: HeadOf) {
       </button>
     </div>
   );
+}
+
+/** Who started an agent, and who started that one, the first first; the main agent is the conversation itself. */
+function ancestors(agents: Agent[], of: Agent | null): Agent[] {
+  const above: Agent[] = [];
+  for (let at = of; at; ) {
+    const parent: Agent | undefined = agents.find((one) => one.id === at?.parent_id);
+    if (!parent || parent.is_main || above.includes(parent)) break;
+    above.unshift(parent);
+    at = parent;
+  }
+  return above;
 }
 
 /** What the path that is shown cost, and an agent with everybody it started. */

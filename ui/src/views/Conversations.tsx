@@ -7,7 +7,7 @@ import { ConversationMenu } from "../parts/ConversationMenu";
 import { Copy } from "../parts/Copy";
 import { Empty, Failure, Loading } from "../parts/State";
 import { age, dollars, exact, moment, short } from "../pure/format";
-import { matches, readFilters } from "../pure/filters";
+import { chipsOf, matches, readFilters } from "../pure/filters";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
 import { follow, go, to, usePlace, withQuery } from "../router";
@@ -23,13 +23,15 @@ export function Conversations() {
   const listed = useInfiniteQuery(
     queries.conversations({
       since: filters.since,
-      until: filters.until,
+      until: null,
       ...(filters.model !== "" && { model: filters.model }),
       ...(filters.agent !== "" && { agent: filters.agent }),
       ...(filters.project !== "" && { project: filters.project }),
       ...(filters.cost > 0 && { cost: filters.cost }),
     }),
   );
+  const agents = useInfiniteQuery(queries.agents);
+  const live = useMemo(() => new Set(agents.data?.flatMap((agent) => (agent.status === "streaming" ? [agent.conversation_id] : []))), [agents.data]);
   const { hasNextPage, isFetching, fetchNextPage } = listed;
   const loaded = useMemo(() => listed.data?.pages.flatMap((page) => page.conversations) ?? [], [listed.data]);
   const rows = useMemo(() => loaded.filter((one) => matches(one, filters)), [loaded, filters]);
@@ -61,7 +63,6 @@ export function Conversations() {
     { key: "Enter", does: "open it", run: () => chosen && go(to.conversation(nameOf(chosen))) },
     { key: "/", does: "filter the list", run: () => search.current?.focus() },
   ]);
-  const isWide = window.innerWidth >= 700;
   const change = (changes: Record<string, string | null>) => go(withQuery(place, changes), "replace");
   return (
     <div className="page list-page">
@@ -75,28 +76,30 @@ export function Conversations() {
           value={filters.text}
           onChange={(event) => change({ q: event.target.value })}
         />
-        <details className="more-filters" open={isWide || undefined}>
-          <summary>Filters</summary>
-          <label>
-            since <input type="date" value={place.query.get("since") ?? ""} onChange={(event) => change({ since: event.target.value })} />
-          </label>
-          <label>
-            until <input type="date" value={place.query.get("until") ?? ""} onChange={(event) => change({ until: event.target.value })} />
-          </label>
-          <label>
-            from $ <input type="number" min="0" step="0.01" value={place.query.get("cost") ?? ""} onChange={(event) => change({ cost: event.target.value })} />
-          </label>
-          {(["model", "agent", "project"] as const).map((name) => (
-            <label key={name}>
-              {name} <input className="short" value={filters[name]} onChange={(event) => change({ [name]: event.target.value })} />
+        <details className="more-filters">
+          <summary>Filter</summary>
+          <div className="menu filter-menu">
+            <label>
+              since <input type="date" value={place.query.get("since") ?? ""} onChange={(event) => change({ since: event.target.value })} />
             </label>
-          ))}
+            <label>
+              until <input type="date" value={place.query.get("until") ?? ""} onChange={(event) => change({ until: event.target.value })} />
+            </label>
+            <label>
+              from $ <input type="number" min="0" step="0.01" value={place.query.get("cost") ?? ""} onChange={(event) => change({ cost: event.target.value })} />
+            </label>
+            {(["model", "agent", "project"] as const).map((name) => (
+              <label key={name}>
+                {name} <input className="short" value={filters[name]} onChange={(event) => change({ [name]: event.target.value })} />
+              </label>
+            ))}
+          </div>
         </details>
-        {filters.isAny && (
-          <button type="button" onClick={() => go("/conversations", "replace")}>
-            Clear
+        {chipsOf(place.query).map(({ name, text }) => (
+          <button key={name} type="button" className="chip" aria-label={`Without ${text}`} onClick={() => change(Object.fromEntries(name.split(" ").map((one) => [one, null])))}>
+            {visible(text)} <span aria-hidden="true">✕</span>
           </button>
-        )}
+        ))}
         <span className="quiet" role="status">
           {rows.length.toLocaleString("en")}
           {hasNextPage ? "+" : ""} {filters.isAny ? "found" : ""}
@@ -107,6 +110,14 @@ export function Conversations() {
       {listed.isSuccess && rows.length === 0 && !hasNextPage && (
         <Empty command={filters.isAny ? "" : "ropewalk import ~/.claude/projects"}>
           {filters.isAny ? "No conversation is like this." : "Nothing is recorded yet."}
+          {filters.text !== "" && (
+            <>
+              {" "}
+              <a href={`/search?q=${encodeURIComponent(filters.text)}`} onClick={follow}>
+                Search in what was said
+              </a>
+            </>
+          )}
         </Empty>
       )}
       {rows.length > 0 && (
@@ -117,7 +128,7 @@ export function Conversations() {
               return (
                 row && (
                   <li key={item.key} style={{ transform: `translateY(${item.start}px)` }} className={item.index === current ? "current" : ""}>
-                    <Row row={row} />
+                    <Row row={row} isLive={live.has(row.conversation_id)} />
                   </li>
                 )
               );
@@ -133,13 +144,13 @@ function nameOf(one: Conversation): string {
   return one.friendly_id ?? one.conversation_id;
 }
 
-function Row({ row }: { row: Conversation }) {
+function Row({ row, isLive }: { row: Conversation; isLive: boolean }) {
   const now = useNow();
   const sent = row.tokens.input_tokens + row.tokens.cache_read_tokens + row.tokens.cache_write_tokens;
   return (
     <ConversationMenu conversation={row}>
       <a className="title" href={to.conversation(nameOf(row))} onClick={follow} dir="auto">
-        {visible(row.title ?? "") || "(untitled)"}
+        {isLive && <i className="dot streaming" role="img" aria-label="live" />} {visible(row.title ?? "") || "(untitled)"}
       </a>
       <span className="under">
         {row.friendly_id && (

@@ -31,6 +31,7 @@ export function Health() {
       <Server report={health.data} />
       <Checked check={health.data.check} />
       <Imports imports={health.data.imports} />
+      <Changes />
     </div>
   );
 }
@@ -206,4 +207,47 @@ function Imports({ imports }: { imports: Import[] }) {
       <More asked={files} />
     </section>
   );
+}
+
+/** What was changed by hand: titles, what was forgotten, who used a token first. */
+function Changes() {
+  const noted = useInfiniteQuery(queries.noted);
+  return (
+    <section>
+      <h2>Changes</h2>
+      {noted.error && <Failure error={noted.error} retry={() => void noted.refetch()} />}
+      {noted.data?.length === 0 && <p className="quiet">Nothing was changed by hand.</p>}
+      {noted.data && noted.data.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th>what</th>
+              <th>of</th>
+              <th className="wide-only">by</th>
+              <th className="number">when</th>
+            </tr>
+          </thead>
+          <tbody>
+            {noted.data.map((one) => (
+              <tr key={one.at + one.verb}>
+                <td>{visible(one.verb)}</td>
+                <td className="example">{visible(one.about ?? told(one.detail))}</td>
+                <td className="wide-only">{visible(one.user ?? "")}</td>
+                <td className="number">{moment(one.at)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      <More asked={noted} />
+    </section>
+  );
+}
+
+/** Counts and the like, in one line. */
+function told(detail: unknown): string {
+  if (typeof detail !== "object" || detail === null) return "";
+  return Object.entries(detail)
+    .map(([name, value]) => `${name} ${JSON.stringify(value)}`)
+    .join(", ");
 }

@@ -1,6 +1,7 @@
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
 import { Fragment, useState, type ReactNode } from "react";
 import type { CacheStats, Stats, Waste } from "../api";
+import { Chart, Legend } from "../parts/Chart";
 import { CacheReportOf } from "../parts/CacheReport";
 import { Diff } from "../parts/Diff";
 import { More, type Paged } from "../parts/More";
@@ -34,11 +35,11 @@ export default function Insight() {
       <Section title="What broke the cache" asked={useQuery(queries.cacheStats(since))} what="causes">
         {(stats) => <Causes stats={stats} />}
       </Section>
-      <Section title="Cache over time" asked={useQuery(queries.stats(since))} what="days">
-        {(stats) => <Hits stats={stats} now={now} days={days} />}
-      </Section>
       <Section title="Sent again and again" asked={useInfiniteQuery(queries.waste)} what="what is repeated">
         {(waste) => <Repeats waste={waste} />}
+      </Section>
+      <Section title="Cache over time" asked={useQuery(queries.stats(since))} what="days">
+        {(stats) => <Hits stats={stats} now={now} days={days} />}
       </Section>
       <TimelineOf of={place.query.get("of") ?? ""} />
       <Section title="Nearly the same conversations" asked={useInfiniteQuery(queries.nearDuplicates)} what="pairs">
@@ -117,7 +118,9 @@ function Section<T>({ title, what, asked, children }: Asked<T>) {
 }
 
 function Causes({ stats }: { stats: CacheStats }) {
-  const [open, setOpen] = useState<string | null>(null);
+  const place = usePlace();
+  const open = place.query.get("cause");
+  const setOpen = (cause: string | null) => go(withQuery(place, { cause }), "replace");
   if (stats.causes.length === 0) return <p className="quiet">Nothing broke it, or no provider said what its cache did.</p>;
   return (
     <>
@@ -132,7 +135,7 @@ function Causes({ stats }: { stats: CacheStats }) {
           <tr>
             <th>cause</th>
             <th className="number">turns</th>
-            <th className="number">tokens lost</th>
+            <th className="number wide-only">tokens lost</th>
             <th className="number">money lost</th>
             <th>worst turn</th>
           </tr>
@@ -143,7 +146,7 @@ function Causes({ stats }: { stats: CacheStats }) {
               <tr>
                 <td>{cause.cause.replaceAll("_", " ")}</td>
                 <td className="number">{exact(cause.turns)}</td>
-                <td className="number" title={exact(cause.lost_tokens)}>
+                <td className="number wide-only" title={exact(cause.lost_tokens)}>
                   {short(cause.lost_tokens)}
                 </td>
                 <td className="number" title={`$${exact(cause.lost_usd)}`}>
@@ -173,79 +176,112 @@ function Causes({ stats }: { stats: CacheStats }) {
 /** Each day's prompts: what came from the cache, what was written to it, and what it had nothing to do with. */
 function Hits({ stats, now, days: count }: { stats: Stats; now: number; days: number }) {
   const days = lastDays(now, count);
-  const read = perDay(stats, days, (sums) => sums.cache_read_tokens);
-  const written = perDay(stats, days, (sums) => sums.cache_write_tokens);
-  const fresh = perDay(stats, days, (sums) => sums.input_tokens);
-  const totals = days.map((_, at) => (read[at] ?? 0) + (written[at] ?? 0) + (fresh[at] ?? 0));
-  const largest = Math.max(...totals);
-  if (largest === 0) return <p className="quiet">Nothing was sent.</p>;
   const series = [
-    ["read from the cache", read, "fill-2"],
-    ["written to it", written, "fill-0"],
-    ["neither", fresh, "fill-1"],
-  ] as const;
+    { name: "read from the cache", values: perDay(stats, days, (sums) => sums.cache_read_tokens) },
+    { name: "written to it", values: perDay(stats, days, (sums) => sums.cache_write_tokens) },
+    { name: "neither", values: perDay(stats, days, (sums) => sums.input_tokens) },
+  ];
+  if (series.every((one) => one.values.every((value) => value === 0))) return <p className="quiet">Nothing was sent in these days.</p>;
   return (
     <>
-      <svg className="cost-chart" viewBox={`0 0 ${count * 10} 100`} preserveAspectRatio="none" role="img" aria-label="Tokens sent by day, and what the cache did with them">
-        {days.map((day, at) => {
-          let below = 100;
-          return series.map(([name, values, fill]) => {
-            const height = (100 * (values[at] ?? 0)) / largest;
-            below -= height;
-            return height === 0 ? null : (
-              <rect key={day + name} x={at * 10 + 1} y={below} width={8} height={height} className={fill}>
-                <title>{`${day} ${name}: ${exact(values[at] ?? 0)} tokens`}</title>
-              </rect>
-            );
-          });
-        })}
-      </svg>
-      <ul className="legend">
-        {series.map(([name, values, fill]) => (
-          <li key={name}>
-            <i className={`swatch ${fill}`} /> {name} <span className="quiet">{short(values.reduce((sum, value) => sum + value, 0))}</span>
-          </li>
-        ))}
-      </ul>
+      <Chart
+        label="Tokens sent by day, and what the cache did with them"
+        days={days}
+        series={series}
+        short={short}
+        exact={(value) => `${exact(value)} tokens`}
+        onDay={(day) => go(`/conversations?since=${day}&until=${day}`)}
+      />
+      <Legend series={series} short={short} />
     </>
   );
 }
 
-function Repeats({ waste }: { waste: Pick<Waste, "results" | "files" | "agents"> }) {
+/** What is sent again and again: the same results, the same files, what is largest, and agents that go round in circles. */
+function Repeats({ waste }: { waste: Pick<Waste, "results" | "files" | "largest" | "agents"> }) {
   const rows = [
     ...waste.results.map((one) => ["the same result", one] as const),
     ...waste.files.map((one) => ["the same file", one] as const),
-  ]
-    .sort(([, a], [, b]) => b.cost_usd - a.cost_usd);
-  if (rows.length === 0) return <p className="quiet">Nothing was sent twice.</p>;
+    ...waste.largest.map((one) => ["large", one] as const),
+  ].sort(([, a], [, b]) => b.cost_usd - a.cost_usd);
+  if (rows.length === 0 && waste.agents.length === 0) return <p className="quiet">Nothing was sent twice.</p>;
   return (
-    <table>
-      <thead>
-        <tr>
-          <th>what</th>
-          <th>of</th>
-          <th className="number">times</th>
-          <th className="number">tokens</th>
-          <th className="number">cost</th>
-        </tr>
-      </thead>
-      <tbody>
-        {rows.map(([what, one], at) => (
-          <tr key={at}>
-            <td>{what}</td>
-            <td className="path" title={visible(one.excerpt)}>
-              {visible(firstLine(`${one.tool ?? ""} ${one.argument ?? one.excerpt}`.trim(), 90))}
-            </td>
-            <td className="number">{exact(one.brought)}</td>
-            <td className="number">{short(one.tokens)}</td>
-            <td className="number" title={`$${exact(one.cost_usd)}`}>
-              {dollars(one.cost_usd)}
-            </td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
+    <>
+      {rows.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th className="wide-only">what</th>
+              <th>of</th>
+              <th className="number wide-only">brought</th>
+              <th className="number">sent</th>
+              <th className="number">tokens</th>
+              <th className="number">cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map(([what, one], at) => (
+              <tr key={at}>
+                <td className="wide-only">{what}</td>
+                <td className="path" title={visible(one.excerpt)}>
+                  <a href={`/search?q=${encodeURIComponent(wordsOf(one.excerpt))}`} onClick={follow}>
+                    {visible(firstLine(`${one.tool ?? ""} ${one.argument ?? one.excerpt}`.trim(), 90))}
+                  </a>
+                </td>
+                <td className="number wide-only" title="how many calls brought it">
+                  {exact(one.brought)} ×
+                </td>
+                <td className="number" title="how many requests had it">
+                  {exact(one.sent)} ×
+                </td>
+                <td className="number" title={exact(one.tokens)}>
+                  {short(one.tokens)}
+                </td>
+                <td className="number" title={`$${exact(one.cost_usd)}`}>
+                  {dollars(one.cost_usd)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {waste.agents.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th>agent that repeats itself</th>
+              <th className="wide-only">most often</th>
+              <th className="number">calls</th>
+              <th className="number">repeated</th>
+              <th className="number">cost</th>
+            </tr>
+          </thead>
+          <tbody>
+            {waste.agents.map((one, at) => (
+              <tr key={at}>
+                <td>
+                  <a href={to.conversation(one.conversation_id)} onClick={follow}>
+                    {visible(one.name ?? one.branch_id ?? "main")}
+                  </a>
+                </td>
+                <td className="path wide-only">{visible(firstLine(`${one.tool} ${one.argument ?? ""}`.trim(), 90))}</td>
+                <td className="number">{exact(one.calls)}</td>
+                <td className="number">{exact(one.repeated_calls)}</td>
+                <td className="number" title={`$${exact(one.cost_usd)}`}>
+                  {dollars(one.cost_usd)}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+    </>
   );
+}
+
+/** Enough words of a text to find it again. */
+function wordsOf(excerpt: string): string {
+  return (excerpt.match(/[\p{L}\p{N}]+/gu) ?? []).slice(0, 6).join(" ");
 }
 
 /** When system blocks and tools came, changed and went, on the way to an exchange. */

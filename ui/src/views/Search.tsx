@@ -2,6 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
 import type { Hit } from "../api";
 import { useKeys } from "../keys";
+import { More, type Paged } from "../parts/More";
 import { Empty, Failure, Loading } from "../parts/State";
 import { age, modelName, moment } from "../pure/format";
 import { marked } from "../pure/marked";
@@ -69,21 +70,35 @@ function Hits({ query, by }: { query: string; by: string | null }) {
   if (found.error) return <Failure error={found.error} retry={() => void found.refetch()} />;
   if (found.isPending) return <Loading what="what was found" />;
   const hits = found.data.pages.flatMap((page) => page.hits);
+  return <Found hits={hits} query={query} found={found} />;
+}
+
+function Found({ hits, query, found }: { hits: Hit[]; query: string; found: Pick<Paged, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage"> }) {
+  const [current, setCurrent] = useState(-1);
+  const list = useRef<HTMLOListElement>(null);
+  const move = (by: number) => {
+    const next = Math.max(0, Math.min(hits.length - 1, current + by));
+    setCurrent(next);
+    list.current?.children[next]?.scrollIntoView({ block: "nearest" });
+  };
+  const chosen = hits[current];
+  const id = chosen?.friendly_id ?? chosen?.conversation_id;
+  useKeys([
+    { key: "j", does: "next hit", run: () => move(1) },
+    { key: "k", does: "previous hit", run: () => move(-1) },
+    { key: "Enter", does: "open it", run: () => chosen && id && go(to.conversation(id, { exchange: chosen.exchange_id })) },
+  ]);
   return (
     <>
-      {hits.length === 0 && <Empty>Nobody said this. Fewer words find more.</Empty>}
-      <ol className="hits">
+      {hits.length === 0 && <Empty>Nobody said this. Fewer words find more, and what came last is found in a moment.</Empty>}
+      <ol className="hits" ref={list}>
         {hits.map((hit, at) => (
-          <li key={at}>
+          <li key={at} className={at === current ? "current" : ""}>
             <HitRow hit={hit} query={query} />
           </li>
         ))}
       </ol>
-      {found.hasNextPage && (
-        <button type="button" disabled={found.isFetching} onClick={() => void found.fetchNextPage()}>
-          More
-        </button>
-      )}
+      <More asked={found} />
     </>
   );
 }
