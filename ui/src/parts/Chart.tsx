@@ -82,7 +82,7 @@ export function Chart({ label, days, series, short, exact, onDay }: Charted) {
       </div>
       <div className="chart-days" aria-hidden="true">
         {labelled(days.length, NAMES).map((index) => (
-          <span key={index} className={index === days.length - 1 ? "last" : ""} style={{ left: share(index) }}>
+          <span key={index} className={index === days.length - 1 ? "last" : ""} style={index === days.length - 1 ? { right: 0 } : { left: share(index) }}>
             {dayName(days[index] ?? "")}
           </span>
         ))}
