@@ -1,5 +1,5 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { useEffect, useImperativeHandle, useMemo, useRef, useState, type Ref } from "react";
+import { memo, useEffect, useImperativeHandle, useMemo, useRef, useState, type Ref } from "react";
 import type { Exchange, Merge } from "../api";
 import { clock, counted, dollars, duration, exact, modelName, moment, short } from "../pure/format";
 import { lanes, NODES_MAX, type Drawn, type Edge, type Row } from "../pure/lanes";
@@ -165,7 +165,8 @@ function line(edge: Edge, height: number, isOwnEnd: boolean): string {
   }
 }
 
-function Cell({ row, width, height, isLast }: { row: Row; width: number; height: number; isLast: boolean }) {
+/** Drawn once: a row has a line for every lane that passes it, and scrolling changes none of them. */
+const Cell = memo(function Cell({ row, width, height, isLast }: { row: Row; width: number; height: number; isLast: boolean }) {
   const middle = height / 2;
   const colour = `strand-${row.strand % COLOURS}`;
   const size = Math.min(5, height / 3);
@@ -185,7 +186,7 @@ function Cell({ row, width, height, isLast }: { row: Row; width: number; height:
       )}
     </svg>
   );
-}
+});
 
 /** A time in a branch's name says less than what kind of branch it is. */
 function nameOf(exchange: Exchange): string {
