@@ -44,6 +44,17 @@ pub(super) struct Fresh {
     popular: Option<Popular>,
     /// The last row of the log that was read. Numbers begin anew when a log was dropped, so its bytes count as well.
     read_to: LogRow,
+    /// The last row that there was when readers began to keep something.
+    kept_at: LogRow,
+}
+
+/// What a reader of another process's store needs of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Needs {
+    /// Rows by their numbers or their times. The log, which may be long, is not read for that.
+    Rows,
+    /// Rows by their hashes.
+    Hashes,
 }
 
 /// A row of the log: its number, and the entries in it.
@@ -57,24 +68,32 @@ impl Fresh {
         Ok(fresh)
     }
 
-    /// Whether somebody else has written to the log since it was read.
-    pub(super) fn is_behind(&self, connection: &Connection) -> Result<bool> {
-        let select = "SELECT number, entries FROM hash_log ORDER BY number DESC LIMIT 1";
-        Ok(log_row(connection, select, &[])?.unwrap_or_default() != self.read_to)
+    /// Whether somebody else has written to the log since it was read, or since something was kept.
+    pub(super) fn is_behind(&self, connection: &Connection, needs: Needs) -> Result<bool> {
+        let newest = newest_row(connection)?;
+        Ok(newest != self.kept_at || needs == Needs::Hashes && newest != self.read_to)
     }
 
-    /// Reads what was written to the log since; all of it where what was read is no longer there.
-    pub(super) fn catch_up(&mut self, connection: &Connection) -> Result<()> {
+    /// Reads what was written to the log since, where that is needed; all of it where what was read is no longer there.
+    pub(super) fn catch_up(&mut self, connection: &Connection, needs: Needs) -> Result<()> {
+        self.kept_at = newest_row(connection)?;
+        if needs == Needs::Hashes {
+            self.read_on(connection)?;
+        }
+        // What was kept of packs and times is not what it was either.
+        *self = std::mem::take(self).keeping_packs();
+        Ok(())
+    }
+
+    fn read_on(&mut self, connection: &Connection) -> Result<()> {
         let select = "SELECT number, entries FROM hash_log WHERE number = ?1";
         let is_there = log_row(connection, select, &[&self.read_to.0])?.as_ref() == Some(&self.read_to);
         if !is_there || self.entries.len() > READ_MAX {
             // What is not in the log any more is in the table.
-            *self = Fresh::default();
+            self.entries.clear();
+            self.read_to = LogRow::default();
         }
-        self.read_log(connection)?;
-        // What was kept of packs and times is not what it was either.
-        *self = std::mem::take(self).keeping_packs();
-        Ok(())
+        self.read_log(connection)
     }
 
     fn read_log(&mut self, connection: &Connection) -> Result<()> {
@@ -137,6 +156,11 @@ impl Fresh {
     fn numbers(&self, owner: OwnerId, kind: Kind, hash: &[u8], found: &mut Vec<i64>) {
         numbers_in(&self.entries, owner, kind, hash, found);
     }
+}
+
+fn newest_row(connection: &Connection) -> Result<LogRow> {
+    let select = "SELECT number, entries FROM hash_log ORDER BY number DESC LIMIT 1";
+    Ok(log_row(connection, select, &[])?.unwrap_or_default())
 }
 
 /// Numbers of the rows that may have this hash, newest first. The caller compares the whole hash.

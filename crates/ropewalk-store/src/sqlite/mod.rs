@@ -54,7 +54,7 @@ use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
 use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
-use crate::sqlite::hash_index::Fresh;
+use crate::sqlite::hash_index::{Fresh, Needs};
 use crate::sqlite::writer::{Durability, Writer};
 use crate::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
@@ -139,9 +139,8 @@ impl Sqlite {
     /// Opens the store of a data folder beside whoever writes it.
     pub fn open_read_only(folder: &Path) -> Result<Self> {
         let readers = Readers::new(folder.join(FILE_NAME));
-        let connection = readers.take()?;
-        let fresh = Arc::new(RwLock::new(Fresh::load(&connection)?.keeping_packs()));
-        readers.give_back(connection);
+        readers.give_back(readers.take()?);
+        let fresh = Arc::new(RwLock::new(Fresh::default().keeping_packs()));
         Ok(Sqlite {
             writer: None,
             readers: Some(readers),
@@ -200,9 +199,18 @@ impl Sqlite {
         self.writer.as_ref().ok_or(StoreError::ReadOnly)
     }
 
-    /// Runs a query on a connection of its own, beside the writer; in memory there is only the writer's.
+    /// Runs a query that looks for no hash.
     async fn read<T: Send + 'static>(
         &self,
+        query: impl FnOnce(&Connection, &Fresh) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        self.read_with(Needs::Rows, query).await
+    }
+
+    /// Runs a query on a connection of its own, beside the writer; in memory there is only the writer's.
+    async fn read_with<T: Send + 'static>(
+        &self,
+        needs: Needs,
         query: impl FnOnce(&Connection, &Fresh) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let fresh = Arc::clone(&self.fresh);
@@ -220,7 +228,7 @@ impl Sqlite {
         let task = tokio::task::spawn_blocking(move || {
             let connection = readers.take()?;
             if let Some(fresh) = written_elsewhere {
-                catch_up(&connection, &fresh)?;
+                catch_up(&connection, &fresh, needs)?;
             }
             // One look at the store for all statements: it is the same throughout, and is locked once.
             let snapshot = connection.unchecked_transaction().map_err(problem)?;
@@ -235,16 +243,16 @@ impl Sqlite {
 
 /// Learns of what another process has recorded. Before a look at the store begins: whoever looks then sees at least as much of
 /// the table as was taken out of memory here.
-fn catch_up(connection: &Connection, fresh: &RwLock<Fresh>) -> Result<()> {
+fn catch_up(connection: &Connection, fresh: &RwLock<Fresh>, needs: Needs) -> Result<()> {
     let known = fresh.read().unwrap_or_else(PoisonError::into_inner);
-    if !known.is_behind(connection)? {
+    if !known.is_behind(connection, needs)? {
         return Ok(());
     }
     drop(known);
     fresh
         .write()
         .unwrap_or_else(PoisonError::into_inner)
-        .catch_up(connection)
+        .catch_up(connection, needs)
 }
 
 impl Readers {
@@ -389,13 +397,21 @@ impl Store for Sqlite {
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
-        self.read(move |connection, fresh| look_up::look_up(connection, fresh, owner, &questions, as_of))
-            .await
+        self.read_with(Needs::Hashes, move |connection, fresh| {
+            look_up::look_up(connection, fresh, owner, &questions, as_of)
+        })
+        .await
     }
 
     async fn exchanges(&self, owner: OwnerId, selection: Selection, as_of: Micros) -> Result<Vec<ExchangeRow>> {
-        self.read(move |connection, fresh| read::exchanges(connection, fresh, owner, &selection, as_of))
-            .await
+        let needs = match selection {
+            Selection::Ids(_) => Needs::Hashes,
+            _ => Needs::Rows,
+        };
+        self.read_with(needs, move |connection, fresh| {
+            read::exchanges(connection, fresh, owner, &selection, as_of)
+        })
+        .await
     }
 
     async fn spent(
@@ -431,8 +447,10 @@ impl Store for Sqlite {
     }
 
     async fn part(&self, owner: OwnerId, name: PartHash) -> Result<Option<Vec<u8>>> {
-        self.read(move |connection, fresh| bodies::part(connection, fresh, owner, &name))
-            .await
+        self.read_with(Needs::Hashes, move |connection, fresh| {
+            bodies::part(connection, fresh, owner, &name)
+        })
+        .await
     }
 
     async fn chain(&self, owner: OwnerId, exchange: ExchangeNumber, limit: usize) -> Result<Vec<NodeHash>> {
@@ -539,8 +557,10 @@ impl Store for Sqlite {
     }
 
     async fn beginning_with(&self, owner: OwnerId, prefix: HashPrefix, limit: usize) -> Result<Beginning> {
-        self.read(move |connection, fresh| find::beginning_with(connection, fresh, owner, &prefix, limit))
-            .await
+        self.read_with(Needs::Hashes, move |connection, fresh| {
+            find::beginning_with(connection, fresh, owner, &prefix, limit)
+        })
+        .await
     }
 
     async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
@@ -584,7 +604,9 @@ impl Store for Sqlite {
     }
 
     async fn check(&self, owner: OwnerId, depth: Depth) -> Result<Vec<Finding>> {
-        self.read(move |connection, fresh| check::check(connection, fresh, owner, depth))
-            .await
+        self.read_with(Needs::Hashes, move |connection, fresh| {
+            check::check(connection, fresh, owner, depth)
+        })
+        .await
     }
 }
