@@ -167,11 +167,9 @@ mod tests {
     use super::*;
 
     fn sums(cost_usd: f64, input_tokens: u64) -> Sums {
-        Sums {
-            cost_usd,
-            input_tokens,
-            ..Sums::default()
-        }
+        let mut sums = Sums::default();
+        (sums.cost_usd, sums.input_tokens) = (cost_usd, input_tokens);
+        sums
     }
 
     #[test]
