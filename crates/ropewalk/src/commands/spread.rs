@@ -40,7 +40,7 @@ async fn wanted(view: &View<'_, AnyStore>, arguments: &cli::Spread) -> Result<Wa
                     .hint("64 hex digits, as in .parts of --json")
             })?;
             let part = view.store.part(view.owner, hash).await?;
-            Wanted::of_part(part.ok_or_else(|| no_part())?)
+            Wanted::of_part(part.ok_or_else(no_part)?)
         }
         (None, Some(file)) => Wanted::of_part(read(file)?),
         (None, None) => Wanted::new(&arguments.text.join(" ")),

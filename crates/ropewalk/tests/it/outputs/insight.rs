@@ -9,8 +9,10 @@ use crate::cache::rope;
 use crate::insight::{merges, suggest, templates, waste};
 use crate::{stderr, stdout};
 
-/// Traffic, and what is asked about it.
-fn told() -> Vec<(&'static str, Vec<Value>, Vec<Vec<&'static str>>)> {
+/// What it is, the traffic, and what is asked about it.
+type Told = (&'static str, Vec<Value>, Vec<Vec<&'static str>>);
+
+fn told() -> Vec<Told> {
     vec![
         (
             "a cache that was not read",
