@@ -284,10 +284,11 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
 
 /// Keys of texts before `end` that have the words, the last first.
 fn texts_with(connection: &Connection, owner: OwnerId, words: &str, end: i64) -> Result<Vec<i64>> {
-    let select =
-        "SELECT rowid FROM search WHERE search MATCH ?1 AND rowid >= ?2 AND rowid < ?3 ORDER BY rowid DESC LIMIT ?4";
+    // In this order: the words give the texts, the last first, and each is looked at once.
+    let select = "SELECT s.rowid FROM search s CROSS JOIN search_text t ON t.key = s.rowid AND t.owner_id = ?5 \
+                  WHERE search MATCH ?1 AND s.rowid >= ?2 AND s.rowid < ?3 ORDER BY s.rowid DESC LIMIT ?4";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
-    let row = params![words, keys_of(owner).start, end, WINDOW as i64];
+    let row = params![words, keys_of(owner).start, end, WINDOW as i64, owner.0];
     statement
         .query_map(row, |row| row.get(0))
         .and_then(Iterator::collect)
