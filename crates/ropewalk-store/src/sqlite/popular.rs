@@ -85,7 +85,7 @@ struct Sharers {
     by_time: BTreeSet<(i64, i64, i64)>,
     /// What may share as well. Whoever does not see a row yet leaves it to the next.
     unread: Vec<i64>,
-    /// Up to here nobody is kept.
+    /// Nobody before it is kept.
     cut: Option<(i64, i64, i64)>,
 }
 

@@ -16,7 +16,7 @@ use crate::sqlite::nodes::NodeRow;
 use crate::sqlite::packs::PackReader;
 use crate::sqlite::tail::Tail;
 use crate::sqlite::tombstones::Tombstones;
-use crate::sqlite::writer::Session;
+use crate::sqlite::writer::{CALL, Session};
 use crate::sqlite::{problem, search, spawns};
 use crate::store::{ID_MAX, NO_EXCHANGE, Outcome, Recorded, Result, StoreError, TELLERS_MAX};
 
@@ -253,7 +253,7 @@ impl Recorder<'_> {
         } else if self.session.is_passed_on(self.owner, &call) {
             return Ok(None);
         }
-        let tellers = self.session.find(self.owner, Kind::Key(KeyKind::Call.code()), &call)?;
+        let tellers = self.session.find(self.owner, CALL, &call)?;
         for number in tellers.iter().take(TELLERS_MAX) {
             let is_it = |keys: &[Key]| keys.iter().any(|key| key.kind == KeyKind::Call && key.hash == call);
             let found = self.existing(*number)?.filter(|(_, keys, _)| is_it(keys));

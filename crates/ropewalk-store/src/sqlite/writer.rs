@@ -36,7 +36,7 @@ const KNOWN_MAX: usize = 64 * 1024;
 
 /// Calls that are known to name nothing. A provider whose answers share an id has one, or a few.
 const PASSED_ON_MAX: usize = 1024;
-const CALL: Kind = Kind::Key(KeyKind::Call.code());
+pub(super) const CALL: Kind = Kind::Key(KeyKind::Call.code());
 
 /// Pages of a file that is rewritten at a clean end (16 MB, some hundredths of a second), and how many of them have to
 /// be free for that: so many, and that share.
