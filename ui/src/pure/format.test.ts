@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, bytes, counted, dollars, duration, modelName, percent, short } from "./format";
+import { age, bytes, clock, counted, dollars, duration, exact, modelName, moment, percent, short } from "./format";
 
 test.each([
   [0, "0"],
@@ -34,4 +34,11 @@ test("sizes, shares and times have their units", () => {
   expect([percent(0.426), duration(85), duration(1234), duration(150_000)]).toEqual(["43 %", "85 ms", "1.2 s", "3 m"]);
   expect([counted(1, "turn", "turns"), counted(1200, "turn", "turns")]).toEqual(["1 turn", "1,200 turns"]);
   expect(modelName("claude-sonnet-4-5-20250929")).toBe("sonnet-4-5");
+});
+
+test("times are the reader's own, and exact values have all their digits", () => {
+  const at = new Date(2026, 2, 1, 9, 5, 30).toISOString();
+  expect([clock(at), moment(at)]).toEqual(["09:05", "2026-03-01 09:05:30"]);
+  expect([clock("never"), moment("never")]).toEqual(["", ""]);
+  expect([exact(0.000000125), exact(1234567.5)]).toEqual(["0.000000125", "1,234,567.5"]);
 });

@@ -2,6 +2,9 @@
 
 const UNITS = ["", "k", "M", "G", "T"];
 
+/** Made once: making one takes longer than drawing the row that it is for. */
+const EXACT = new Intl.NumberFormat("en", { maximumFractionDigits: 9 });
+
 /** 950, 1.2k, 34k, 1.5M. */
 export function short(value: number): string {
   let unit = 0;
@@ -17,14 +20,14 @@ export function short(value: number): string {
 /** $0, $0.0004, $0.02, $4.12, $1,204. */
 export function dollars(value: number): string {
   if (value === 0) return "$0";
-  if (value >= 1000) return `$${Math.round(value).toLocaleString("en")}`;
+  if (value >= 1000) return `$${exact(Math.round(value))}`;
   if (value >= 0.01) return `$${value.toFixed(2)}`;
   if (value >= 0.0001) return `$${value.toFixed(4)}`;
   return "<$0.0001";
 }
 
 export function exact(value: number): string {
-  return value.toLocaleString("en", { maximumFractionDigits: 9 });
+  return EXACT.format(value);
 }
 
 export function bytes(value: number): string {
@@ -55,23 +58,27 @@ export function duration(ms: number): string {
 
 /** The day in the reader's own time, as in 2026-03-01. */
 export function dayOf(date: Date): string {
-  const two = (value: number) => String(value).padStart(2, "0");
   return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`;
 }
 
+/** 09:05, in the reader's own time. */
 export function clock(at: string): string {
   const date = new Date(at);
-  if (Number.isNaN(date.getTime())) return "";
-  return date.toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" });
+  return Number.isNaN(date.getTime()) ? "" : `${two(date.getHours())}:${two(date.getMinutes())}`;
 }
 
+/** 2026-03-01 09:05:30. */
 export function moment(at: string): string {
   const date = new Date(at);
-  return Number.isNaN(date.getTime()) ? "" : `${dayOf(date)} ${date.toLocaleTimeString("en-GB")}`;
+  return Number.isNaN(date.getTime()) ? "" : `${dayOf(date)} ${clock(at)}:${two(date.getSeconds())}`;
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, "0");
 }
 
 export function counted(count: number, one: string, many: string): string {
-  return `${count.toLocaleString("en")} ${count === 1 ? one : many}`;
+  return `${exact(count)} ${count === 1 ? one : many}`;
 }
 
 /** A model's name without what every name of its family has. */
