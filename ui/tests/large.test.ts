@@ -14,6 +14,10 @@ const MANY_EXCHANGES = 5_000;
 const MANY_PATIENCE_MS = 600_000;
 /** Messages near the screen, however many there are. */
 const IN_THE_PAGE_MAX = 80;
+/** Of a graph of thousands of exchanges and hundreds of branches, and of one step through it: a tall screen has a hundred rows. */
+const GRAPH_ELEMENTS_MAX = 1_000;
+const STEP_ELEMENTS_MAX = 160;
+const STEP_ATTRIBUTES_MAX = 8;
 const SCRIPT_BYTES_MAX = 300 * 1024;
 
 let served: Served;
@@ -81,25 +85,62 @@ async function pretend(page: Page): Promise<{ answered: () => number }> {
   return { answered: () => answered };
 }
 
-/** How long frames take while a list is scrolled: figures, not claims. */
-async function frames(page: Page, list: string): Promise<string> {
-  const { mean, longest } = await page.locator(list).evaluate(
-    (box) =>
-      new Promise<{ mean: number; longest: number }>((resolve) => {
-        const times: number[] = [];
-        let last = performance.now();
-        const step = () => {
-          const now = performance.now();
-          times.push(now - last);
-          last = now;
-          box.scrollTop += 300;
-          if (times.length < 90) requestAnimationFrame(step);
-          else resolve({ mean: times.reduce((sum, time) => sum + time, 0) / times.length, longest: Math.max(...times) });
-        };
-        requestAnimationFrame(step);
-      }),
-  );
-  return `a frame takes ${mean.toFixed(0)} ms, the longest ${longest.toFixed(0)} ms`;
+/** What one step of scrolling does to the page, on average. */
+interface Scrolled {
+  /** Elements that were put into it. */
+  added: number;
+  /** Attributes that were written. */
+  written: number;
+  /** Shapes that were drawn on a canvas. */
+  painted: number;
+  /** How long frames take: a figure, not a claim. */
+  told: string;
+}
+
+const STEPS = 90;
+
+/** Scrolls a list as fast as frames come, and counts what the page does for it. */
+async function scrolled(page: Page, list: string): Promise<Scrolled> {
+  const { times, ...counts } = await page.locator(list).evaluate(async (box, steps) => {
+    const counted = { added: 0, written: 0, painted: 0 };
+    const seen = new MutationObserver((changes) => {
+      for (const { type, addedNodes } of changes) {
+        if (type === "attributes") counted.written += 1;
+        for (const node of addedNodes) if (node instanceof Element) counted.added += 1 + node.querySelectorAll("*").length;
+      }
+    });
+    seen.observe(document.body, { subtree: true, childList: true, attributes: true });
+    const canvas = CanvasRenderingContext2D.prototype;
+    const { fillRect } = canvas;
+    canvas.fillRect = function (...place) {
+      counted.painted += 1;
+      fillRect.apply(this, place);
+    };
+    const times: number[] = [];
+    for (let step = 0, last = performance.now(); step < steps; step += 1) {
+      box.scrollTop += 300;
+      await new Promise((resolve) => requestAnimationFrame(resolve));
+      const now = performance.now();
+      times.push(now - last);
+      last = now;
+    }
+    seen.disconnect();
+    canvas.fillRect = fillRect;
+    return { ...counted, times };
+  }, STEPS);
+  const mean = times.reduce((sum, time) => sum + time, 0) / STEPS;
+  const [added, written, painted] = [counts.added / STEPS, counts.written / STEPS, counts.painted / STEPS];
+  const told = `a frame takes ${mean.toFixed(0)} ms, the longest ${Math.max(...times).toFixed(0)} ms; it adds ${added.toFixed(0)} elements and writes ${written.toFixed(0)} attributes`;
+  return { added, written, painted, told };
+}
+
+/** A step draws the rows that come into sight and a few pictures of lanes, however wide the tree is, and nothing again that was drawn. */
+async function fluid(page: Page, list: string, what: string): Promise<void> {
+  const step = await scrolled(page, list);
+  console.log(`figure: scrolling ${what}, ${step.told}`);
+  expect(step.added).toBeLessThan(STEP_ELEMENTS_MAX);
+  expect(step.written).toBeLessThan(STEP_ATTRIBUTES_MAX);
+  expect(step.painted).toBe(0);
 }
 
 beforeAll(async () => {
@@ -166,18 +207,26 @@ test("a hundred thousand messages are a short page, and a tree of thousands of e
     expect(await shown.count()).toBeLessThan(IN_THE_PAGE_MAX);
     console.log(`figure: ${await page.locator("*").count()} elements in the page at ${share}`);
   }
-  console.log(`figure: scrolling ${MANY_MESSAGES} messages, ${await frames(page, ".messages")}`);
+  console.log(`figure: scrolling ${MANY_MESSAGES} messages, ${(await scrolled(page, ".messages")).told}`);
   await page.keyboard.press("G");
-  const rows = page.locator(".strands-wide li");
-  for (const share of [0, 0.5, 1]) {
-    await rows.first().waitFor();
-    await page.locator(".strands-wide").evaluate((box, share) => box.scrollTo(0, box.scrollHeight * share), share);
-    await expect.poll(() => rows.count()).toBeGreaterThan(10);
-    expect(await rows.count()).toBeLessThan(IN_THE_PAGE_MAX * 2);
-    console.log(`figure: ${await page.locator(".strands-wide *").count()} elements for a tree of ${MANY_EXCHANGES} exchanges at ${share}`);
+  const [rows, graph] = [page.locator(".strands-wide li"), page.locator(".strands-wide")];
+  for (const key of ["", "-", "-", "-"]) {
+    if (key !== "") await page.keyboard.press(key);
+    for (const share of [0, 0.25, 0.5, 1]) {
+      await rows.first().waitFor();
+      await graph.evaluate((box, share) => box.scrollTo(0, box.scrollHeight * share), share);
+      await expect.poll(() => rows.count()).toBeGreaterThan(10);
+      expect(await rows.count()).toBeLessThan(IN_THE_PAGE_MAX * 2);
+      expect(await graph.locator("*").count()).toBeLessThan(GRAPH_ELEMENTS_MAX);
+    }
+    await graph.evaluate((box) => box.scrollTo(0, 0));
+    const height = await rows.first().evaluate((row) => row.clientHeight);
+    await fluid(page, ".strands-wide", `a tree of ${MANY_EXCHANGES} exchanges in rows of ${height} px`);
   }
-  await page.locator(".strands-wide").evaluate((box) => box.scrollTo(0, 0));
-  console.log(`figure: scrolling a tree of ${MANY_EXCHANGES} exchanges, ${await frames(page, ".strands-wide")}`);
+  await page.keyboard.press("G");
+  await page.keyboard.press("g");
+  await page.locator(".strands li").first().waitFor();
+  await fluid(page, ".strands", `the strands of ${MANY_EXCHANGES} exchanges beside the messages`);
   expect(complaints).toEqual([]);
   await page.context().close();
 }, MANY_PATIENCE_MS);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Exchange, Merge } from "../api";
-import { lanes, type Row } from "./lanes";
+import { lanes, type Drawn } from "./lanes";
 
 function exchange(id: string, parent: string | null, branch: string, more: Partial<Exchange> = {}): Exchange {
   const made = { id, parent_exchange_id: parent, branch_key: branch, kind: "turn", status: "complete", rewritten: false, link: { method: "prefix" }, ...more };
@@ -9,10 +9,11 @@ function exchange(id: string, parent: string | null, branch: string, more: Parti
 
 const agent: Partial<Exchange> = { branch_kind: "subtask" };
 const quote = (from: string, into: string) => ({ from_exchange_id: from, into_exchange_id: into }) as Merge;
-const bends = (row: Row | undefined) => row?.edges.filter((edge) => edge.part !== "through").map((edge) => [edge.part, edge.fromLane, edge.toLane, edge.look]);
+const bends = (drawn: Drawn, row: number) => drawn.bends.filter((bend) => bend.row === row).map((bend) => [bend.part, bend.fromLane, bend.toLane, bend.look]);
+const lines = (drawn: Drawn, lane: number) => drawn.lines.filter((line) => line.lane === lane).map((line) => [line.look, line.from, line.to]);
 
 test("a branch leaves its parent's lane and gives its own back", () => {
-  const { rows, lanes: width } = lanes([
+  const drawn = lanes([
     exchange("1", null, "main"),
     exchange("2", "1", "main"),
     exchange("3", "1", "edit"),
@@ -20,15 +21,25 @@ test("a branch leaves its parent's lane and gives its own back", () => {
     exchange("5", "4", "other"),
     exchange("6", "4", "main"),
   ]);
-  expect(rows.map((row) => row.lane)).toEqual([0, 0, 1, 0, 1, 0]);
-  expect(rows[2]).toMatchObject({ beginsHere: true, endsHere: true, strand: 1 });
-  expect(bends(rows[2])).toEqual([["in", 0, 1, "line"]]);
-  expect(rows[4]?.strand).toBe(2);
-  expect(width).toBe(2);
+  expect(drawn.rows.map((row) => row.lane)).toEqual([0, 0, 1, 0, 1, 0]);
+  expect(drawn.rows[2]).toMatchObject({ beginsHere: true, strand: 1 });
+  expect(bends(drawn, 2)).toEqual([["in", 0, 1, "line"]]);
+  expect(drawn.rows[4]?.strand).toBe(2);
+  expect(drawn.lanes).toBe(2);
+  // From the first node to the last; one that has a single node has no line of its own.
+  expect(lines(drawn, 0)).toEqual([["line", 0.5, 5.5]]);
+  expect(lines(drawn, 1)).toEqual([]);
+});
+
+test("who is left by its last child goes on to there", () => {
+  const drawn = lanes([exchange("1", null, "main"), exchange("2", "1", "edit"), exchange("3", "2", "edit"), exchange("4", "1", "again")]);
+  expect(lines(drawn, 0)).toEqual([["line", 0.5, 3]]);
+  expect(bends(drawn, 3)).toEqual([["in", 0, 1, "line"]]);
+  expect(drawn.rowOf.get("3")).toBe(2);
 });
 
 test("agents side by side have a lane each, and come back to who started them", () => {
-  const { rows } = lanes([
+  const drawn = lanes([
     exchange("1", null, "main"),
     exchange("2", "1", "a", agent),
     exchange("3", "1", "b", agent),
@@ -36,14 +47,14 @@ test("agents side by side have a lane each, and come back to who started them", 
     exchange("5", "3", "b", agent),
     exchange("6", "1", "main"),
   ]);
-  expect(rows.map((row) => row.lane)).toEqual([0, 1, 2, 1, 2, 0]);
-  expect(bends(rows[5])).toEqual([["in", 1, 0, "line"], ["in", 2, 0, "line"]]);
+  expect(drawn.rows.map((row) => row.lane)).toEqual([0, 1, 2, 1, 2, 0]);
+  expect(bends(drawn, 5)).toEqual([["in", 1, 0, "line"], ["in", 2, 0, "line"]]);
   // The first of both is done two rows before; its line goes on until then.
-  expect(rows[4]?.edges).toContainEqual({ part: "through", fromLane: 1, toLane: 1, strand: 1, look: "line" });
+  expect(lines(drawn, 1)).toEqual([["line", 1.5, 5]]);
 });
 
 test("an agent of an agent comes back first, and one whose parent says nothing more does not come back", () => {
-  const { rows } = lanes([
+  const drawn = lanes([
     exchange("1", null, "main"),
     exchange("2", "1", "a", agent),
     exchange("3", "2", "deep", agent),
@@ -51,35 +62,35 @@ test("an agent of an agent comes back first, and one whose parent says nothing m
     exchange("5", "1", "main"),
     exchange("6", "5", "last", agent),
   ]);
-  expect(bends(rows[3])).toEqual([["in", 2, 1, "line"]]);
-  expect(bends(rows[4])).toEqual([["in", 1, 0, "line"]]);
-  expect(rows[5]).toMatchObject({ beginsHere: true, endsHere: true });
+  expect(bends(drawn, 3)).toEqual([["in", 2, 1, "line"]]);
+  expect(bends(drawn, 4)).toEqual([["in", 1, 0, "line"]]);
+  expect(drawn.lines.filter((line) => line.to > 5)).toEqual([]);
 });
 
 test("what is quoted in another branch is a wire from one to the other", () => {
   const all = [exchange("1", null, "main"), exchange("2", "1", "edit"), exchange("3", "1", "main"), exchange("4", "3", "main")];
-  const { rows } = lanes(all, [quote("2", "4"), quote("4", "2"), quote("nobody", "4")]);
-  expect(bends(rows[1])).toEqual([["in", 0, 1, "line"], ["out", 1, 2, "wire"]]);
-  expect(rows[2]?.edges).toContainEqual({ part: "through", fromLane: 2, toLane: 2, strand: 1, look: "wire" });
-  expect(bends(rows[3])).toEqual([["in", 2, 0, "wire"]]);
+  const drawn = lanes(all, [quote("2", "4"), quote("4", "2"), quote("nobody", "4")]);
+  expect(bends(drawn, 1)).toEqual([["in", 0, 1, "line"], ["out", 1, 2, "wire"]]);
+  expect(lines(drawn, 2)).toEqual([["wire", 2, 3]]);
+  expect(bends(drawn, 3)).toEqual([["in", 2, 0, "wire"]]);
 });
 
 test("an agent's report is where its strand comes back, and no wire beside it", () => {
   const all = [exchange("1", null, "main"), exchange("2", "1", "a", agent), exchange("3", "1", "main"), exchange("4", "3", "main")];
-  const { rows, lanes: width } = lanes(all, [quote("2", "4")]);
-  expect(bends(rows[2])).toEqual([]);
-  expect(bends(rows[3])).toEqual([["in", 1, 0, "line"]]);
-  expect(width).toBe(2);
+  const drawn = lanes(all, [quote("2", "4")]);
+  expect(bends(drawn, 2)).toEqual([]);
+  expect(bends(drawn, 3)).toEqual([["in", 1, 0, "line"]]);
+  expect(drawn.lanes).toBe(2);
 });
 
 test("what was rewritten is dashed, and a compaction is a diamond", () => {
-  const { rows } = lanes([
+  const drawn = lanes([
     exchange("1", null, "main"),
     exchange("2", "1", "main", { rewritten: true }),
     exchange("3", "2", "compact", { branch_kind: "compact", link: { method: "summary", confidence: 1, reason: "" } }),
   ]);
-  expect(rows[1]?.edges[0]?.look).toBe("dashed");
-  expect(rows[2]?.shape).toBe("compaction");
+  expect(lines(drawn, 0)).toEqual([["line", 0.5, 1], ["dashed", 1, 2]]);
+  expect(drawn.rows[2]?.shape).toBe("compaction");
 });
 
 test("where there are too many, runs of plain turns are one row that can be opened", () => {
@@ -95,6 +106,9 @@ test("where there are too many, runs of plain turns are one row that can be open
 
 test("five thousand exchanges are laid out, and twenty thousand in few rows", () => {
   const many = (count: number, branches: number) => Array.from({ length: count }, (_, at) => exchange(String(at), at === 0 ? null : String(at - 1), `b${at % branches}`));
-  expect(lanes(many(5_000, 50)).rows).toHaveLength(5_000);
+  const wide = lanes(many(5_000, 50));
+  expect(wide.rows).toHaveLength(5_000);
+  // A lane that passes a row adds nothing to it.
+  expect(wide.lines.length + wide.bends.length).toBeLessThan(150);
   expect(lanes(many(20_000, 1)).rows.length).toBeLessThan(10);
 });

@@ -1,17 +1,32 @@
 /**
  * Exchanges as strands, like `git log --graph`: one row each, one lane for each branch while it runs. An agent's strand comes back to
  * who started it, and what one branch quotes of another is a wire between the two.
+ *
+ * A lane that passes a thousand rows is one line, not a thousand: a wide tree has as many lines as branches, and what is drawn of it
+ * on a screen does not grow with its length.
  */
 
 import type { Exchange, Merge } from "../api";
 
-/** A line inside one row: straight through, in from above to the node, or out of the node to below. */
-export interface Edge {
-  part: "through" | "in" | "out";
+export type Look = "line" | "dashed" | "wire";
+
+/** A straight piece of a lane. `from` and `to` are in rows from the top: 2 is the upper edge of the third row, 2.5 its middle. */
+export interface Line {
+  lane: number;
+  strand: number;
+  look: Look;
+  from: number;
+  to: number;
+}
+
+/** A turn inside one row: in from a lane above to the node, or out of the node to a lane below. */
+export interface Bend {
+  row: number;
+  part: "in" | "out";
   fromLane: number;
   toLane: number;
   strand: number;
-  look: "line" | "dashed" | "wire";
+  look: Look;
 }
 
 export interface Row {
@@ -21,15 +36,17 @@ export interface Row {
   lane: number;
   strand: number;
   shape: "turn" | "compaction" | "auxiliary" | "retry" | "run";
-  edges: Edge[];
   beginsHere: boolean;
-  /** Its lane is not needed below. */
-  endsHere: boolean;
 }
 
 export interface Drawn {
   rows: Row[];
+  lines: Line[];
+  /** In the order of their rows. */
+  bends: Bend[];
   lanes: number;
+  /** The row of each exchange, also of those that are folded. */
+  rowOf: ReadonlyMap<string, number>;
 }
 
 /** Above this many exchanges, runs in which nothing happens but one turn after the other are one row each. */
@@ -68,42 +85,54 @@ export function lanes(exchanges: Exchange[], merges: Merge[] = [], folding: Fold
     busy[lane] = by;
     return lane;
   };
+  const lines: Line[] = [];
+  const bends: Bend[] = [];
   let most = 0;
   const rows = beads.map(({ exchange, rest }, at): Row => {
     const own = strands.get(strandOf(exchange));
     if (!own) throw new Error("every exchange has a strand");
     const beginsHere = own.first === at;
-    const edges: Edge[] = [];
-    const bends: Edge[] = [];
     const look = exchange.rewritten ? "dashed" : "line";
-    busy.forEach((by, lane) => {
-      if (by === null) return;
-      if (by === own) edges.push({ part: "through", fromLane: lane, toLane: lane, strand: own.number, look });
-      else if (by.is === "wire" || by.rejoins === at) {
-        const isWire = by.is === "wire";
-        const [strand, drawn] = isWire ? [by.strand, "wire" as const] : [by.number, "line" as const];
-        if (by.until === at) bends.push({ part: "in", fromLane: lane, toLane: -1, strand, look: drawn });
-        else edges.push({ part: "through", fromLane: lane, toLane: lane, strand, look: drawn });
-      } else if (by.until > at) edges.push({ part: "through", fromLane: lane, toLane: lane, strand: by.number, look: "line" });
-    });
     if (beginsHere) {
-      const from = own.parent === null ? -1 : busy.indexOf(own.parent);
-      const lane = take(own);
-      if (from >= 0) edges.push({ part: "in", fromLane: from, toLane: lane, strand: own.number, look });
+      own.lane = take(own);
+      if (own.parent) bends.push({ row: at, part: "in", fromLane: own.parent.lane, toLane: own.lane, strand: own.number, look });
     }
-    const lane = busy.indexOf(own);
-    for (const bend of bends) edges.push({ ...bend, toLane: lane });
+    const { lane } = own;
+    busy.forEach((by, from) => {
+      if (by === null || by.until !== at || by === own) return;
+      if (by.is === "wire") bends.push({ row: at, part: "in", fromLane: from, toLane: lane, strand: by.strand, look: "wire" });
+      else if (by.rejoins === at) bends.push({ row: at, part: "in", fromLane: from, toLane: lane, strand: by.number, look: "line" });
+    });
     for (const wire of wires.get(at) ?? []) {
       wire.strand = own.number;
-      edges.push({ part: "out", fromLane: lane, toLane: take(wire), strand: own.number, look: "wire" });
+      const toLane = take(wire);
+      bends.push({ row: at, part: "out", fromLane: lane, toLane, strand: own.number, look: "wire" });
+      lines.push({ lane: toLane, strand: own.number, look: "wire", from: at + 1, to: wire.until });
     }
     most = Math.max(most, busy.length);
     busy.forEach((by, index) => {
       if (by !== null && by.until <= at) busy[index] = null;
     });
-    return { exchange, folded: rest, lane, strand: own.number, shape: rest.length > 0 ? "run" : shapeOf(exchange), edges, beginsHere, endsHere: own.until <= at };
+    return { exchange, folded: rest, lane, strand: own.number, shape: rest.length > 0 ? "run" : shapeOf(exchange), beginsHere };
   });
-  return { rows, lanes: most };
+  for (const own of strands.values()) lines.push(...linesOf(own, beads));
+  return { rows, lines: lines.filter(({ from, to }) => to > from), bends, lanes: most, rowOf };
+}
+
+/** A strand's lane from its first node down: dashed in the rows that were rewritten, to its last node or to where it is left. */
+function linesOf(own: Strand, beads: Bead[]): Line[] {
+  const { lane, number: strand } = own;
+  const end = own.until > own.last ? own.until : own.last + 0.5;
+  const lines: Line[] = [];
+  let from = own.first + 0.5;
+  for (const at of own.rows) {
+    if (at === own.first || !beads[at]?.exchange.rewritten) continue;
+    const to = Math.min(at + 1, end);
+    lines.push({ lane, strand, look: "line", from, to: at }, { lane, strand, look: "dashed", from: at, to });
+    from = to;
+  }
+  lines.push({ lane, strand, look: "line", from, to: end });
+  return lines;
 }
 
 interface Bead {
@@ -139,8 +168,11 @@ function folded(exchanges: Exchange[], merges: Merge[], { opened = new Set(), no
 interface Strand {
   is: "strand";
   number: number;
+  /** Known once its first row is drawn. */
+  lane: number;
   first: number;
   last: number;
+  rows: number[];
   /** The row behind which its lane is free. */
   until: number;
   parent: Strand | null;
@@ -156,7 +188,6 @@ interface Span {
 
 function strandsOf(beads: Bead[], rowOf: Map<string, number>, spans: Span[]): Map<string, Strand> {
   const strands = new Map<string, Strand>();
-  const rowsOf = new Map<Strand, number[]>();
   const isAgent = new Set<Strand>();
   beads.forEach(({ exchange }, at) => {
     const key = strandOf(exchange);
@@ -165,21 +196,20 @@ function strandsOf(beads: Bead[], rowOf: Map<string, number>, spans: Span[]): Ma
       const above = rowOf.get(exchange.parent_exchange_id ?? "");
       const parentKey = above === undefined || above >= at ? undefined : beads[above]?.exchange;
       const parent = parentKey === undefined ? null : (strands.get(strandOf(parentKey)) ?? null);
-      own = { is: "strand", number: strands.size, first: at, last: at, until: at, parent, rejoins: null };
+      own = { is: "strand", number: strands.size, lane: 0, first: at, last: at, rows: [], until: at, parent, rejoins: null };
       strands.set(key, own);
-      rowsOf.set(own, []);
       if (exchange.branch_kind === "subtask") isAgent.add(own);
       // A parent's lane lives until its last child has left it.
       if (parent) parent.until = Math.max(parent.until, at);
     }
     own.last = at;
     own.until = Math.max(own.until, at);
-    rowsOf.get(own)?.push(at);
+    own.rows.push(at);
   });
   // Children before parents: who comes back does so after all that it started itself.
   for (const own of [...strands.values()].reverse()) {
     if (!isAgent.has(own) || !own.parent) continue;
-    const [mine, parents] = [new Set(rowsOf.get(own)), rowsOf.get(own.parent) ?? []];
+    const [mine, parents] = [new Set(own.rows), own.parent.rows];
     // Where its report is quoted, else where its parent goes on.
     const told = spans.find(({ from, into }) => mine.has(from) && into > own.last && parents.includes(into));
     const back = told?.into ?? firstAfter(parents, own.last);

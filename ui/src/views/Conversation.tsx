@@ -100,6 +100,7 @@ function Panes({ id, tree, session, exchanges, isSettled }: Shown) {
     (first: number, last: number) => new Set(path.slice(first, last + 1).flatMap((step) => session.exchangeAt(step.message.uuid) ?? [])),
     [path, session],
   );
+  const saidIn = useCallback((exchange: string) => session.saidIn(exchange), [session]);
   const pending = exchanges.findLast((exchange) => exchange.status === "pending");
   const byId = useMemo(() => new Map(exchanges.map((exchange) => [exchange.id, exchange])), [exchanges]);
   const [current, setCurrent] = useState(() => Math.max(0, path.findIndex((step) => step.message.uuid === target)));
@@ -181,7 +182,7 @@ function Panes({ id, tree, session, exchanges, isSettled }: Shown) {
       isWide={isWide}
       sights={sights}
       exchangesOf={exchangesOf}
-      saidIn={(exchange) => session.saidIn(exchange)}
+      saidIn={saidIn}
       onPick={toExchange}
     />
   );
