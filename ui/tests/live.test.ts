@@ -1,5 +1,6 @@
 /** What happens is seen as it happens, without asking again. */
 
+import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { picture, Served } from "./served";
 
@@ -21,10 +22,13 @@ function ask(messages: unknown[], session: string, more: Record<string, string> 
 
 const said = (content: unknown, role = "user") => ({ role, content });
 
-/** Figures, not claims: a loaded machine is no measure. Told from when something happened to when it is seen. */
-async function seenWithin(what: string, seen: () => Promise<unknown>): Promise<void> {
+/** Waits for as many rows with a text, looked for in every frame of the page: whoever asks from outside asks less and less often. */
+async function seenWithin(page: Page, what: string, rows: string, text: string, count = 1): Promise<void> {
   const began = performance.now();
-  await seen();
+  const isSeen = ([rows, text, count]: readonly [string, string, number]) =>
+    [...document.querySelectorAll<HTMLElement>(rows)].filter((row) => row.innerText.includes(text)).length === count;
+  await page.waitForFunction(isSeen, [rows, text, count] as const, { polling: "raf" });
+  // Figures, not claims: a loaded machine is no measure. Told from when something happened to when it is seen.
   console.log(`figure: ${what} is seen after ${Math.round(performance.now() - began)} ms`);
 }
 
@@ -35,12 +39,11 @@ test("an agent goes from streaming to complete and its messages come in with the
   await expect.poll(() => agents.page.locator(".status").innerText()).not.toContain("not live");
   const call = ask([said("Which knot holds a boat?")], session);
   const row = agents.page.locator("tr", { hasText: "Which knot holds a boat?" });
-  await seenWithin("an agent that begins", () => row.waitFor());
-  expect(await row.getAttribute("data-status")).toBe("streaming");
+  await seenWithin(agents.page, "an agent that begins", "tr[data-status=streaming]", "Which knot holds a boat?");
   await agents.page.locator(".status", { hasText: "1 live" }).waitFor();
   await picture(agents.page, "agents-streaming");
   await served.upstream.finish("Which knot holds a boat?", "A bowline, tied twice.");
-  await seenWithin("an agent that is complete", () => agents.page.locator("tr[data-status=complete]", { hasText: "Which knot holds a boat?" }).waitFor());
+  await seenWithin(agents.page, "an agent that is complete", "tr[data-status=complete]", "Which knot holds a boat?");
   await call;
   await row.getByRole("link").click();
   const { page } = agents;
@@ -75,13 +78,13 @@ test("children nest below who started them, live: one nested, one orphan, one fa
     "x-claude-code-agent-id": "agent-shadow",
     "x-claude-code-parent-agent-id": "agent-of-nobody",
   });
-  await seenWithin("three agents at once", () => expect.poll(() => page.locator("tr[data-status=streaming]").count()).toBe(3));
+  await seenWithin(page, "three agents at once", "tr[data-status=streaming]", "", 3);
   await served.upstream.finish("Look at the mast's foot", "One more looks below.", [task("toolu_ui_2", "keel-reader", "Look at the keel")]);
   await foot;
   const nested = ask([said("Look at the keel")], session);
-  await seenWithin("an agent of an agent", () => page.locator("tr[data-status=streaming]", { hasText: "keel-reader" }).waitFor());
+  await seenWithin(page, "an agent of an agent", "tr[data-status=streaming]", "keel-reader");
   await served.upstream.fail("Look at the mast's top");
-  await seenWithin("an agent that failed", () => page.locator("tr[data-status=error]", { hasText: "top-reader" }).waitFor());
+  await seenWithin(page, "an agent that failed", "tr[data-status=error]", "top-reader");
   await served.upstream.finish("Look at the keel", "The keel is sound.");
   await served.upstream.finish("Look at the mast's shadow", "It is long.");
   await Promise.all([top, nested, orphan]);
@@ -98,6 +101,19 @@ test("children nest below who started them, live: one nested, one orphan, one fa
   await page.locator("tr.orphans").waitFor();
   await page.getByText("names the agent `agent-of-nobody`").first().waitFor();
   await picture(page, "agents-nested");
+  // Their client gave them no ids; they are beside the main flow all the same, each in a strand of its own.
+  await page.getByRole("link", { name: "Let agents look at the mast." }).click();
+  await page.locator(".messages").getByText("Two at once.").waitFor();
+  await expect.poll(() => page.locator(".sidechain .strand-link").count()).toBe(2);
+  expect(await page.locator(".messages .message").count()).toBe(2);
+  expect(await page.locator(".messages .mark").count()).toBe(0);
+  await page.locator(".sidechain .strand-link").first().click();
+  await page.locator(".messages").getByText("One more looks below.").waitFor();
+  await expect.poll(() => page.locator(".crumbs h1").innerText()).toBe("foot-reader");
+  await page.locator(".sidechain .strand-link").click();
+  await page.getByText("The keel is sound.").waitFor();
+  await expect.poll(() => page.locator(".crumbs nav").innerText()).toMatch(/foot-reader\s*›\s*keel-reader/);
+  await picture(page, "strand-of-an-agent");
   expect(complaints).toEqual([]);
   await page.context().close();
 });

@@ -4,7 +4,7 @@
 //! what a user said is named after its node. A request repeats those before it, so the deepest are read first and only those whose
 //! end no other has.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
@@ -18,6 +18,7 @@ use ropewalk_wire::RequestBody;
 use super::draft::{Brief, Draft, Said, Source, record};
 use super::texts::{message_data, parts, said_by_parts};
 use crate::link::decision::{Linked, Place};
+use crate::link::settle::BranchRecord;
 use crate::spawn::{SpawnTools, prompt_hash};
 use crate::view::message::{answer_message, text_of};
 use crate::view::{Result, View, derived_uuid};
@@ -48,6 +49,7 @@ pub(super) struct Heard {
     calls: HashMap<(ExchangeNumber, String), usize>,
     /// When a request that ends there was first sent.
     asked_at: HashMap<Spot, Micros>,
+    /// By their first exchanges, with their ids.
     subagents: HashMap<ExchangeNumber, Option<String>>,
     /// Calls that start agents, in the order of their answers: prompt and id.
     spawns: Vec<([u8; 32], String)>,
@@ -70,12 +72,12 @@ impl<S: Store> View<'_, S> {
         heard.know(&logged, links);
         let children = links.iter().filter(|link| link.decision.place == Place::Child);
         let children: HashSet<ExchangeNumber> = children.map(|link| link.exchange).collect();
+        let ids = self.subagent_ids(links).await?;
         for link in links {
             let Some(row) = rows.get(&link.exchange) else { continue };
             heard.ask(link, row);
             if children.contains(&link.agent) && !heard.subagents.contains_key(&link.agent) {
-                let name = rows.get(&link.agent).and_then(|row| row.agent.clone());
-                heard.subagents.insert(link.agent, name);
+                heard.subagents.insert(link.agent, ids.get(&link.agent).cloned());
             }
         }
         let asked: Vec<(&Linked, &ExchangeRow)> = links
@@ -113,6 +115,20 @@ impl<S: Store> View<'_, S> {
             }
         }
         Ok(heard.finish(logged, links, rows, &spawned))
+    }
+
+    /// The ids of subagents by their first exchanges. Linking makes one where the client gave none, so that nothing of an agent is
+    /// taken for what the main one said.
+    async fn subagent_ids(&self, links: &[Linked]) -> Result<HashMap<ExchangeNumber, String>> {
+        let conversations: BTreeSet<ExchangeNumber> = links.iter().map(|link| link.conversation).collect();
+        let mut ids = HashMap::new();
+        for root in conversations {
+            for branch in self.store.branches(self.owner, root).await? {
+                let agent = BranchRecord::read(&branch)?.agent;
+                ids.extend(agent.map(|agent| (branch.first, agent.id)));
+            }
+        }
+        Ok(ids)
     }
 }
 
