@@ -1,6 +1,6 @@
 /** What happens, as it happens: one stream of events for the page, and what it makes stale is asked for again. */
 
-import { useQueryClient, type QueryClient } from "@tanstack/react-query";
+import { useQueryClient, type Query, type QueryClient, type QueryKey } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
 import { paths } from "./api";
 import { delta } from "./queries";
@@ -26,9 +26,6 @@ export function useConnection(): Connection {
   );
 }
 
-/** Events that come close together are one refresh. */
-const GATHER_MS = 100;
-
 /** Between two tries to get a stream that was refused: a browser only comes back by itself when one breaks off. */
 const RETRY_MS = 3_000;
 
@@ -43,7 +40,7 @@ export function useLive(isAllowed: boolean): void {
     if (!isAllowed) return;
     let source: EventSource | null = null;
     let retry: number | undefined;
-    const refresh = gathered(client);
+    const refresh = refreshing(client);
     const open = () => {
       close();
       source = new EventSource(paths.events);
@@ -92,24 +89,66 @@ export function useLive(isAllowed: boolean): void {
 /** What a new exchange does not change, or what takes too long to be asked for at every one. */
 const LASTING = new Set(["exchange", "bytes", "delta", "diff", "answers", "insight"]);
 
-/** Asks again for lists, and for those conversations that went on. `null` is everything. */
-function gathered(client: QueryClient): (told: Told | null) => void {
-  let waiting: Set<string> | null = null;
+/** Sums over everything: nobody waits for them, and what somebody waits for does not wait for them. */
+const SUMS = new Set(["stats", "health"]);
+
+/** Events that are told together are one refresh. */
+const GATHER_MS = 16;
+const GATHER_SUMS_MS = 500;
+
+/** Asks again for lists, and for those conversations that went on: at once, and for sums a little later. `null` is everything. */
+function refreshing(client: QueryClient): (told: Told | null) => void {
+  const renew = renewing(client);
+  const isSum = ([kind]: QueryKey) => SUMS.has(String(kind));
+  let ids = new Set<unknown>();
   let isAll = false;
+  const lists = gathered(GATHER_MS, () => {
+    const [named, everything] = [ids, isAll];
+    [ids, isAll] = [new Set(), false];
+    renew((key) => !isSum(key) && (everything || (key[0] === "conversation" ? named.has(key[1]) : !LASTING.has(String(key[0])))));
+  });
+  const sums = gathered(GATHER_SUMS_MS, () => renew(isSum));
   return (told) => {
-    if (waiting === null) {
-      waiting = new Set();
-      window.setTimeout(() => {
-        const ids = waiting ?? new Set();
-        const everything = isAll;
-        [waiting, isAll] = [null, false];
-        void client.invalidateQueries({
-          predicate: ({ queryKey: [kind, id] }) =>
-            everything || (kind === "conversation" ? ids.has(String(id)) : !LASTING.has(String(kind))),
-        });
-      }, GATHER_MS);
-    }
     if (told === null) isAll = true;
-    for (const id of [told?.conversation_id, told?.friendly_id]) if (id) waiting.add(id);
+    ids.add(told?.conversation_id).add(told?.friendly_id);
+    lists();
+    sums();
+  };
+}
+
+/** Does something once for all calls within some time. */
+function gathered(ms: number, run: () => void): () => void {
+  let timer: number | undefined;
+  return () => {
+    timer ??= window.setTimeout(() => {
+      timer = undefined;
+      run();
+    }, ms);
+  };
+}
+
+/**
+ * Asks again for what is shown, each question by itself, so that a slow one delays no other. What is being asked already is asked
+ * once more behind it, however often it became stale meanwhile: asking anew each time would never come to an answer while much happens.
+ */
+function renewing(client: QueryClient): (isStale: (key: QueryKey) => boolean) => void {
+  const asking = new Map<string, { isStale: boolean }>();
+  const ask = async (query: Query): Promise<void> => {
+    const known = asking.get(query.queryHash);
+    if (known) {
+      known.isStale = true;
+      return;
+    }
+    const state = { isStale: query.state.fetchStatus === "fetching" };
+    asking.set(query.queryHash, state);
+    await client.refetchQueries({ queryKey: query.queryKey, exact: true, type: "active" }, { cancelRefetch: false });
+    asking.delete(query.queryHash);
+    if (state.isStale) await ask(query);
+  };
+  return (isStale) => {
+    const predicate = ({ queryKey }: Query) => isStale(queryKey);
+    // What nobody sees is asked for when somebody does.
+    void client.invalidateQueries({ predicate, refetchType: "none" });
+    for (const query of client.getQueryCache().findAll({ predicate, type: "active" })) void ask(query);
   };
 }
