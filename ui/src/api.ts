@@ -108,8 +108,12 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await (await ask(path, { method: "POST", headers, body: JSON.stringify(body) })).json()) as T;
 }
 
-export async function getBytes(path: string, signal?: AbortSignal): Promise<ArrayBuffer> {
-  return await (await ask(path, signal ? { signal } : {})).arrayBuffer();
+/** Bytes as they were recorded; nothing of those that are more than somebody would wait for. */
+export async function getBytes(path: string, signal?: AbortSignal, bytesMax = Number.POSITIVE_INFINITY): Promise<ArrayBuffer> {
+  const answer = await ask(path, signal ? { signal } : {});
+  if (Number(answer.headers.get("content-length")) <= bytesMax) return await answer.arrayBuffer();
+  await answer.body?.cancel();
+  return new ArrayBuffer(0);
 }
 
 const name = encodeURIComponent;

@@ -31,6 +31,7 @@ import {
   type TreeMessage,
   type Waste,
 } from "./api";
+import { bytesOf, pictures } from "./pure/pictures";
 
 const PAGE = 500;
 /** Exchanges that strands are drawn for. */
@@ -183,6 +184,20 @@ export const bytes = (id: string, half: "request" | "response") =>
     gcTime: 60_000,
   });
 
+/** A request with more is not read for the pictures in it. */
+const REQUEST_BYTES_MAX = 64 * 1024 * 1024;
+
+/** The pictures that were sent with an exchange, each with the beginning of its hash. */
+export const sentPictures = (id: string) =>
+  queryOptions({
+    queryKey: ["bytes", id, "pictures"],
+    queryFn: async ({ signal }) => {
+      const request = new TextDecoder().decode(await getBytes(paths.half(id, "request"), signal, REQUEST_BYTES_MAX));
+      return await Promise.all(pictures(request).map(async (found) => ({ ...found, hash: await shortHash(found.base64) })));
+    },
+    gcTime: 60_000,
+  });
+
 /** Bytes of an answer that is coming in: told by events, never asked for. */
 export const delta = (id: string) => queryOptions<number>({ queryKey: ["delta", id], queryFn: skipToken });
 
@@ -230,3 +245,10 @@ export const health = queryOptions({
     return (data?.server?.journal_bytes ?? 0) > 0 ? JOURNAL_MS : false;
   },
 });
+
+/** Six digits of the SHA-256 of what is behind base64. Where a page without TLS comes from elsewhere, a browser makes none. */
+async function shortHash(base64: string): Promise<string | null> {
+  if (!window.isSecureContext) return null;
+  const hash = new Uint8Array(await crypto.subtle.digest("SHA-256", bytesOf(base64)));
+  return Array.from(hash.slice(0, 3), (byte) => byte.toString(16).padStart(2, "0")).join("");
+}

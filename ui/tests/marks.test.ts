@@ -1,5 +1,6 @@
-/** What changed around a conversation is a mark with a difference behind it; what was attached is a line, and never asked of others. */
+/** What changed around a conversation is a mark with a difference behind it; what was attached is shown, and never asked of others. */
 
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { picture, Served } from "./served";
 
@@ -8,6 +9,8 @@ let talk: string;
 
 /** A red dot. */
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mP8z8DwHwAFBQIAX8jx0gAAAABJRU5ErkJggg==";
+/** A dot whose data says the same in as many bytes, and another colour. */
+const OTHER_PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const SVG = Buffer.from('<svg xmlns="http://www.w3.org/2000/svg"><script>fetch("https://canary.invalid/svg")</script></svg>').toString("base64");
 const REMOTE = "https://canary.invalid/picture.png";
 
@@ -44,6 +47,7 @@ function lines(): string[] {
   const first = said("user", [
     { type: "text", text: "What is in these pictures of mine?" },
     source("image/png", PNG),
+    source("image/png", OTHER_PNG),
     source("image/svg+xml", SVG),
     { type: "image", source: { type: "url", url: REMOTE } },
     { type: "text", text: `![hidden](${REMOTE}) and <img src="${REMOTE}">` },
@@ -89,25 +93,28 @@ test("a change of the system prompt and of the tools is a mark that opens what c
   await page.context().close();
 });
 
-test("a picture is a line until somebody wants it, and only its own bytes are ever shown", async () => {
+test("a picture is a thumbnail of its own bytes that opens, and nothing else is ever shown", async () => {
   const { page, complaints, outside } = await served.open(`/conversations/${talk}`);
   const attached = page.locator(".messages .attachment");
-  await expect.poll(() => attached.count()).toBe(3);
-  expect(await page.locator(".messages img").count()).toBe(0);
-  const [png, svg, remote] = [attached.nth(0), attached.nth(1), attached.nth(2)];
-  expect(await png.innerText()).toContain("image image/png");
-  await png.getByRole("button", { name: "show" }).click();
+  await expect.poll(() => attached.count()).toBe(4);
+  const [png, other, svg, remote] = [attached.nth(0), attached.nth(1), attached.nth(2), attached.nth(3)];
   await png.locator("img").waitFor();
   expect(await png.locator("img").getAttribute("src")).toBe(`data:image/png;base64,${PNG}`);
   await expect.poll(() => png.locator("img").evaluate((shown) => (shown as HTMLImageElement).naturalWidth)).toBe(1);
-  await svg.getByRole("button", { name: "show" }).click();
+  expect(await png.innerText()).toContain("1 × 1");
+  expect(await png.locator("code").innerText()).toBe(createHash("sha256").update(Buffer.from(PNG, "base64")).digest("hex").slice(0, 6));
+  // As long as the first, and not the same.
+  expect(await other.locator("img").getAttribute("src")).toBe(`data:image/png;base64,${OTHER_PNG}`);
   await svg.getByText("cannot be shown").waitFor();
   expect(await remote.getByRole("button").count()).toBe(0);
   expect(await remote.innerText()).toContain(REMOTE);
+  expect(await page.locator(".messages img").count()).toBe(2);
   await picture(page, "pictures");
-  expect(await page.locator(".messages img").count()).toBe(1);
-  await png.getByRole("button", { name: "hide" }).click();
-  expect(await page.locator(".messages img").count()).toBe(0);
+  await png.getByRole("button", { name: "show it large" }).click();
+  const large = page.getByRole("dialog");
+  await large.locator("img").waitFor();
+  await page.keyboard.press("Escape");
+  await expect.poll(() => large.count()).toBe(0);
   expect(complaints).toEqual([]);
   expect(outside).toEqual([]);
   await page.context().close();

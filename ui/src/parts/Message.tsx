@@ -60,7 +60,7 @@ export const Message = memo(function Message(props: Shown) {
           )}
         </header>
         {parts.map((part, at) => (
-          <Said key={at} part={part} id={`${message.uuid}/${at}`} isUser={isUser} exchange={broughtBy} />
+          <Said key={at} part={part} behind={parts.slice(at + 1)} id={`${message.uuid}/${at}`} isUser={isUser} exchange={broughtBy} />
         ))}
         {parts.length === 0 && operations.length === 0 && <p className="quiet">(nothing was said)</p>}
         {operations.length > 0 && <ToolLine operations={operations} onTools={onTools} />}

@@ -31,14 +31,23 @@ export function LongText({ text, id, as }: { text: string; id: string; as: "mark
   );
 }
 
+interface Block {
+  part: Part;
+  /** The blocks of its message that follow. */
+  behind: Part[];
+  id: string;
+  isUser: boolean;
+  exchange: string | null;
+}
+
 /** One block of a message. */
-export function Said({ part, id, isUser, exchange }: { part: Part; id: string; isUser: boolean; exchange: string | null }) {
+export function Said({ part, behind, id, isUser, exchange }: Block) {
   const [isOpen, toggle] = useOpened(`${id} fold`);
   switch (part.is) {
     case "text":
       return <LongText text={part.text} id={id} as={isUser && part.text.startsWith("<") ? "plain" : "markdown"} />;
     case "image":
-      return <Picture part={part} exchange={exchange} />;
+      return <Picture part={part} exchange={exchange} alikeBehind={behind.filter((one) => isAlike(one, part)).length} />;
     case "thinking":
     case "other":
       return (
@@ -50,4 +59,8 @@ export function Said({ part, id, isUser, exchange }: { part: Part; id: string; i
         </div>
       );
   }
+}
+
+function isAlike(one: Part, other: Part & { is: "image" }): boolean {
+  return one.is === "image" && one.detail === other.detail && one.length === other.length;
 }
