@@ -28,11 +28,14 @@ export function App() {
   const place = usePlace();
   const [overlay, setOverlay] = useState<"help" | "palette" | null>(null);
   const close = () => setOverlay(null);
-  useKeys([
-    { key: "?", does: "this help", run: () => setOverlay("help") },
-    { key: "Mod+k", does: "search or jump", run: () => setOverlay("palette") },
-    { key: "/", does: "search", run: () => go("/search") },
-  ]);
+  useKeys(
+    [
+      { key: "?", does: "this help", run: () => setOverlay("help") },
+      { key: "Mod+k", does: "search or jump", run: () => setOverlay("palette") },
+      { key: "/", does: "search", run: () => go("/search") },
+    ],
+    "shell",
+  );
   useEffect(close, [place.path]);
   // The newest page of the list tells whether this browser is let in, before anything else is asked.
   const entry = useInfiniteQuery(queries.agents);
@@ -117,7 +120,10 @@ function Bar({ path, isInside, onPalette }: BarOf) {
         })}
       </nav>
       <button type="button" className="jump-box" onClick={onPalette}>
-        <span>Search or jump</span> <kbd>{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</kbd>
+        <span>
+          Search<span className="wide-only"> or jump</span>
+        </span>{" "}
+        <kbd className="wide-only">{navigator.platform.startsWith("Mac") ? "⌘K" : "Ctrl K"}</kbd>
       </button>
       <span className="spring" />
       {isInside && <Status />}

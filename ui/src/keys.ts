@@ -1,4 +1,4 @@
-/** Keys that do something. A view adds its own while it is shown; the newest that knows a key has it. */
+/** Keys that do something. A view adds its own while it is shown; the newest that knows a key has it, and the shell has the rest. */
 
 import { useEffect, useRef } from "react";
 
@@ -36,18 +36,21 @@ window.addEventListener("keydown", (event) => {
   }
 });
 
-export function useKeys(keys: Key[]): void {
+export function useKeys(keys: Key[], of: "view" | "shell" = "view"): void {
   const latest = useRef(keys);
   useEffect(() => {
     latest.current = keys;
   });
   useEffect(() => {
-    shown.push(latest);
+    // A view that is there from the beginning comes before the shell around it.
+    if (of === "shell") shown.unshift(latest);
+    else shown.push(latest);
     return () => void shown.splice(shown.indexOf(latest), 1);
-  }, []);
+  }, [of]);
 }
 
 /** For the help: what the keys do here, views before the shell. */
 export function keysHere(): Key[] {
-  return [...shown].reverse().flatMap((keys) => keys.current);
+  const all = [...shown].reverse().flatMap((keys) => keys.current);
+  return all.filter(({ key }, at) => all.findIndex((one) => one.key === key) === at);
 }

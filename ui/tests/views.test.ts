@@ -187,10 +187,13 @@ test("words are found inside a conversation and over all of them", async () => {
   const { page } = await served.open(`/conversations/${talk}`);
   await page.locator(".message").first().waitFor();
   await page.keyboard.press("/");
-  await page.getByRole("searchbox").fill("two sentences");
+  await page.keyboard.type("two sentences");
   await page.keyboard.press("Enter");
   await expect.poll(() => current(page).innerText()).toContain("In two sentences, please.");
+  const marked = () => page.evaluate(() => [...(CSS.highlights.get("found") ?? [])].map(String));
+  await expect.poll(marked).toEqual(["two sentences"]);
   await page.keyboard.press("Escape");
+  expect(await marked()).toEqual([]);
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox").fill("fuzzer");
   await page.keyboard.press("ArrowUp");
@@ -206,14 +209,31 @@ test("words are found inside a conversation and over all of them", async () => {
   await page.context().close();
 });
 
+test("a slash finds in what is shown, also where the view was there from the beginning", async () => {
+  for (const [path, box] of [["/conversations", "Title or name"], ["/search?q=leap", "Words to find"]] as const) {
+    const { page } = await served.open(path);
+    await page.locator(".conversation-row, .hits li").first().waitFor();
+    await page.getByRole("heading", { level: 1 }).click();
+    await page.keyboard.press("/");
+    const focused = () => page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
+    await expect.poll(focused).toBe(box);
+    expect(page.url()).toContain(path);
+    await page.context().close();
+  }
+});
+
 test("the palette jumps by name, and help lists the keys", async () => {
   const { page } = await served.open("/agents");
   await page.locator("tr[data-status]").first().waitFor();
   await page.keyboard.press("?");
-  await page.getByRole("dialog", { name: "Keys" }).getByText("open its strand").waitFor();
+  const help = page.getByRole("dialog", { name: "Keys" });
+  await help.getByText("open its strand").waitFor();
+  const keys = await help.locator("dt").allInnerTexts();
+  expect(new Set(keys).size).toBe(keys.length);
   await page.keyboard.press("Escape");
   await page.keyboard.press("Control+k");
-  await page.getByRole("combobox").fill("leap_da");
+  // Whoever opens it types at once.
+  await page.keyboard.type("leap_da");
   await page.getByRole("option", { name: talk }).first().waitFor();
   await page.keyboard.press("Enter");
   await page.locator(".message").first().waitFor();

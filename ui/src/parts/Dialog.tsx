@@ -14,6 +14,8 @@ export function Dialog({ title, onClose, children, isTop = false, isWide = false
   useEffect(() => {
     const shown = dialog.current;
     shown?.showModal();
+    // The browser gives the focus to the first button there is; where something is typed, that comes first.
+    shown?.querySelector("input")?.focus();
     return () => shown?.close();
   }, []);
   return (

@@ -36,7 +36,6 @@ export function Palette({ onDone }: { onDone: () => void }) {
   return (
     <div className="palette">
       <input
-        autoFocus
         role="combobox"
         aria-expanded="true"
         aria-controls="choices"
