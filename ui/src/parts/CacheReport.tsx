@@ -2,6 +2,7 @@ import { useQuery } from "@tanstack/react-query";
 import { dollars, exact, short } from "../pure/format";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
+import { follow, to } from "../router";
 import { Diff } from "./Diff";
 import { Failure, Loading } from "./State";
 
@@ -44,6 +45,13 @@ export function CacheReportOf({ id }: { id: string }) {
           </p>
           <Diff before={difference.before ?? ""} after={difference.after ?? ""} />
         </>
+      )}
+      {report.compared_with !== null && (
+        <p>
+          <a href={to.compare(report.compared_with, report.exchange_id)} onClick={follow}>
+            compare with the turn before
+          </a>
+        </p>
       )}
     </>
   );

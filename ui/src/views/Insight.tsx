@@ -5,6 +5,7 @@ import { Chart, Legend } from "../parts/Chart";
 import { CacheReportOf } from "../parts/CacheReport";
 import { Diff } from "../parts/Diff";
 import { More, type Paged } from "../parts/More";
+import { RawExchange } from "../parts/RawExchange";
 import { Failure, Loading } from "../parts/State";
 import { lastDays, perDay } from "../pure/days";
 import { counted, dollars, exact, moment, percent, short } from "../pure/format";
@@ -121,6 +122,7 @@ function Causes({ stats }: { stats: CacheStats }) {
   const place = usePlace();
   const open = place.query.get("cause");
   const setOpen = (cause: string | null) => go(withQuery(place, { cause }), "replace");
+  const [raw, setRaw] = useState<string | null>(null);
   if (stats.causes.length === 0) return <p className="quiet">Nothing broke it, or no provider said what its cache did.</p>;
   return (
     <>
@@ -162,6 +164,11 @@ function Causes({ stats }: { stats: CacheStats }) {
                 <tr>
                   <td colSpan={5}>
                     <CacheReportOf id={cause.example} />
+                    <p>
+                      <button type="button" className="fold" onClick={() => setRaw(cause.example)}>
+                        the exchange as it was sent
+                      </button>
+                    </p>
                   </td>
                 </tr>
               )}
@@ -169,6 +176,7 @@ function Causes({ stats }: { stats: CacheStats }) {
           ))}
         </tbody>
       </table>
+      {raw && <RawExchange id={raw} onClose={() => setRaw(null)} />}
     </>
   );
 }
