@@ -84,10 +84,13 @@ test("strands draw quotations, agents that come back, and what is on the screen;
   await page.locator(".message").first().waitFor();
   await page.keyboard.press("g");
   await row(page, "rope-4").waitFor();
-  await expect.poll(() => page.locator(".strands path.wire").count()).toBeGreaterThan(1);
+  const drawn = async (look: string) => (await page.locator(`.strands path.${look}`).evaluateAll((all) => all.map((path) => path.getAttribute("d") ?? ""))).join("");
+  // A quotation leaves the row where it was said and comes into the one that repeats it.
+  await expect.poll(async () => (await drawn("wire")).match(/C/g)?.length ?? 0).toBeGreaterThan(1);
   expect(await row(page, "child-1").innerText()).toContain("reviewer");
-  // The agent's line bends back into the row where its report came.
-  expect(await row(page, "rope-4").locator("path").count()).toBeGreaterThan(await row(page, "rope-1").locator("path").count());
+  // The agent's line bends back into the main lane in the row where its report came.
+  const middle = await row(page, "rope-4").evaluate((item) => (Number(item.dataset.index) + 0.5) * item.clientHeight);
+  expect(await drawn("line")).toMatch(new RegExp(`C[0-9. ]+ 7 ${middle}(?![0-9.])`));
   await page.locator(".in-sight").waitFor();
   await row(page, "rope-2b").hover();
   const card = page.locator(".card");

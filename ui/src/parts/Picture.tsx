@@ -42,7 +42,12 @@ export function Picture({ part, exchange, alikeBehind }: Attached) {
       <figcaption>
         {about}
         {found && ` · ${found.width} × ${found.height}`}
-        {found?.hash && <code> {found.hash}</code>}
+        {found?.hash && (
+          <>
+            {" "}
+            <code>{found.hash}</code>
+          </>
+        )}
         {!isWanted && (
           <button type="button" className="fold" onClick={() => setWanted(true)}>
             show

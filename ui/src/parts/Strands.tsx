@@ -201,7 +201,7 @@ function Label({ row, isWide, saidIn }: { row: Row; isWide: boolean; saidIn: Sai
   const { exchange } = row;
   const run = row.folded.length > 0 ? `${counted(row.folded.length + 1, "turn", "turns")} ▸` : "";
   const name = row.beginsHere ? nameOf(exchange) : exchange.kind === "turn" ? "" : exchange.kind;
-  if (!isWide) return <span className="label">{run || name !== "" ? <b>{run || visible(name)}</b> : clock(exchange.at)}</span>;
+  if (!isWide) return <span className="label">{run || name !== "" ? <b>{run || visible(name)}</b> : <Asked exchange={exchange} saidIn={saidIn} />}</span>;
   return (
     <span className="label">
       <time>{clock(exchange.at)}</time>
@@ -213,6 +213,12 @@ function Label({ row, isWide, saidIn }: { row: Row; isWide: boolean; saidIn: Sai
       <Told exchange={exchange} saidIn={saidIn} />
     </span>
   );
+}
+
+/** In the pane: what somebody asked, which is what a reader looks for; a step of an answer has only its time. */
+function Asked({ exchange, saidIn }: { exchange: Exchange; saidIn: SaidIn }) {
+  const { asked } = saidIn(exchange.id);
+  return asked === "" ? clock(exchange.at) : <span className="said">{visible(firstLine(asked, LABEL_CHARS))}</span>;
 }
 
 /** What was asked, else what was answered; a call beside the conversation says why it is there. */

@@ -31,6 +31,7 @@ test("ages get coarser the older they are", () => {
 
 test("sizes, shares and times have their units", () => {
   expect([bytes(12), bytes(1234), bytes(5e6)]).toEqual(["12 B", "1.2 KB", "5.0 MB"]);
+  expect([percent(0), percent(0.001), percent(1)]).toEqual(["0 %", "<1 %", "100 %"]);
   expect([percent(0.426), duration(85), duration(1234), duration(150_000)]).toEqual(["43 %", "85 ms", "1.2 s", "3 m"]);
   expect([counted(1, "turn", "turns"), counted(1200, "turn", "turns")]).toEqual(["1 turn", "1,200 turns"]);
   expect(modelName("claude-sonnet-4-5-20250929")).toBe("sonnet-4-5");

@@ -34,8 +34,9 @@ export function bytes(value: number): string {
   return `${short(value)}B`.replace("kB", " KB").replace("MB", " MB").replace("GB", " GB").replace(/(\d)B$/, "$1 B");
 }
 
+/** 43 %, <1 %: what is little is not nothing. */
 export function percent(share: number): string {
-  return `${Math.round(share * 100)} %`;
+  return share > 0 && share < 0.005 ? "<1 %" : `${Math.round(share * 100)} %`;
 }
 
 /** 3 s, 12 m, 5 h, 2 d; longer ago than a month it is a date. */

@@ -152,7 +152,7 @@ function Figures({ stats, days, live }: { stats: Stats; days: string[]; live: nu
       <Figure name="Cost today" value={dollars(today(cost))} title={usd(today(cost))} line={cost} days={days} told={usd} />
       <Figure name="Tokens today" value={short(today(tokens))} title={exact(today(tokens))} line={tokens} days={days} told={(value) => `${exact(value)} tokens`} />
       <Figure
-        name="From the cache today"
+        name="Cached today"
         value={today(all) === 0 ? "–" : percent(today(read) / today(all))}
         title={`${exact(today(read))} of ${exact(today(all))} tokens sent`}
         line={share(read, all)}
