@@ -13,7 +13,7 @@ import { bytes, counted, dollars, exact } from "./pure/format";
 import * as queries from "./queries";
 import { decoded, follow, go, usePlace, VIEWS } from "./router";
 import { theme, toggleTheme } from "./theme";
-import { startOfToday, useNow } from "./time";
+import { startOfToday, useLasting, useNow } from "./time";
 import { Agents } from "./views/Agents";
 import { ConversationView } from "./views/Conversation";
 import { Conversations } from "./views/Conversations";
@@ -140,6 +140,9 @@ function Bar({ path, isInside, onPalette }: BarOf) {
   );
 }
 
+/** Longer than it takes to look twice. */
+const LAG_MS = 4_000;
+
 /** What runs and what today has cost, always in sight. */
 function Status() {
   const agents = useInfiniteQuery(queries.agents);
@@ -149,10 +152,12 @@ function Status() {
   const live = agents.data?.filter((agent) => agent.status === "streaming").length ?? 0;
   const waiting = health.data?.server?.journal_bytes ?? 0;
   const isBehind = health.data?.server?.store === "down";
+  // Everything passes through the journal; what is still there when it was looked at again is behind.
+  const isWaiting = useLasting(waiting > 0, LAG_MS);
   return (
     <div className="status" role="status" aria-label="Status">
       {connection === "lost" && <span className="error">not live</span>}
-      {(isBehind || waiting > 0) && (
+      {(isBehind || isWaiting) && (
         <a href="/health" onClick={follow} className={isBehind ? "error" : ""} title={`${exact(waiting)} bytes wait in the journal${isBehind ? ": the store is down" : ""}`}>
           journal {bytes(waiting)}
         </a>

@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { useEffect, useState, useSyncExternalStore } from "react";
 
 /** Ages are shown in seconds at first, so they are written again as often as it is seen. */
 const TICK_MS = 10_000;
@@ -31,4 +31,18 @@ export function startOfToday(now: number): string {
   const day = new Date(now);
   day.setHours(0, 0, 0, 0);
   return day.toISOString();
+}
+
+/** Whether something has been so for a while: what is over in a moment is not worth a reader's eye. */
+export function useLasting(isSo: boolean, ms: number): boolean {
+  const [isLasting, setLasting] = useState(false);
+  useEffect(() => {
+    if (!isSo) return;
+    const timer = window.setTimeout(() => setLasting(true), ms);
+    return () => {
+      window.clearTimeout(timer);
+      setLasting(false);
+    };
+  }, [isSo, ms]);
+  return isLasting;
 }

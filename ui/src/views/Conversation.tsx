@@ -355,7 +355,7 @@ function Costs({ tree, path, agent }: { tree: ConversationTree; path: Step[]; ag
   return (
     <span className="quiet wide-only" title={`this path: $${exact(cost)}, ${exact(tokens)} tokens out`}>
       path {dollars(cost)}
-      {agent !== null && <> · with its agents {dollars(below)}</>}
+      {below > cost && <> · with its agents {dollars(below)}</>}
     </span>
   );
 }
