@@ -63,13 +63,35 @@ function reading(): string[] {
   return lines;
 }
 
+const OLD_SESSION = "5f0c0000-0000-4000-8000-00000000000b";
+
+/** A log of Claude Code before agents had files of their own: what they said is marked, and nobody is named. */
+function old(): string {
+  let seconds = 0;
+  const record = (uuid: string, parentUuid: string | null, isSidechain: boolean, role: "user" | "assistant", content: unknown) => {
+    const timestamp = new Date(Date.now() - 86_400_000 + 1_000 * (seconds += 1)).toISOString();
+    const answer = { id: `msg_${uuid}`, type: "message", model: "claude-opus-4-5", usage: { input_tokens: 10, output_tokens: 5 } };
+    const message = { ...(role === "assistant" && answer), role, content };
+    return JSON.stringify({ type: role, uuid, parentUuid, isSidechain, sessionId: OLD_SESSION, version: "1.0.50", cwd: "/home/x", timestamp, message });
+  };
+  const call = { type: "tool_use", id: "toolu_old", name: "Task", input: { subagent_type: "scout", description: "look", prompt: "Look in the hold." } };
+  return [
+    record("old-1", null, false, "user", "Find the leak."),
+    record("old-2", "old-1", false, "assistant", [text("I send one."), call]),
+    record("side-1", null, true, "user", "Look in the hold."),
+    record("side-2", "side-1", true, "assistant", [text("There is water in it.")]),
+    record("old-3", "old-2", false, "user", [{ type: "tool_result", tool_use_id: "toolu_old", content: "It is wet." }]),
+    record("old-4", "old-3", false, "assistant", [text("The hold leaks.")]),
+  ].join("\n");
+}
+
 beforeAll(async () => {
   const orphan = line("orphan-1", 40, [said("user", "Look at the shadow.")], [text("It is long.")], {
     "x-claude-code-session-id": "5f0c0000-0000-4000-8000-00000000000a",
     "x-claude-code-agent-id": "agent-shadow",
     "x-claude-code-parent-agent-id": "agent-of-nobody",
   });
-  served = await Served.start([...quoting(), ...reading(), orphan]);
+  served = await Served.start([...quoting(), ...reading(), orphan], [], { [`${OLD_SESSION}.jsonl`]: `${old()}\n` });
   const name = async (exchange: string) =>
     (await served.api<{ exchange: { friendly_id: string } }>(`/api/v1/exchanges/${exchange}`)).exchange.friendly_id;
   [ropes, long] = [await name("rope-1"), await name("sail-1")];
@@ -99,6 +121,21 @@ test("strands draw quotations, agents that come back, and what is on the screen;
   await picture(page, "strands-card");
   await row(page, "rope-2b").click();
   await page.locator(".message.assistant", { hasText: "Ropes are laid" }).waitFor();
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+test("an agent that a log marks and does not name has a strand beside the main flow", async () => {
+  const { page, complaints } = await served.open("/conversations?q=leak");
+  await page.getByText("Find the leak.").click();
+  const messages = page.locator(".messages");
+  await messages.getByText("The hold leaks.").waitFor();
+  expect(await messages.locator(".message").count()).toBe(3);
+  expect(await messages.locator(".mark").count()).toBe(0);
+  await page.locator(".sidechain .strand-link").click();
+  await messages.getByText("There is water in it.").waitFor();
+  expect(await messages.locator(".message").count()).toBe(2);
+  await expect.poll(() => page.locator(".crumbs h1").innerText()).toBe("scout");
   expect(complaints).toEqual([]);
   await page.context().close();
 });

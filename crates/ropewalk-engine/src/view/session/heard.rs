@@ -29,6 +29,9 @@ const ANSWERS_AT_ONCE: usize = 64;
 /// A position, and the agent that is there: agents that are started with one prompt stand on the same nodes.
 type Spot = (ExchangeNumber, NodeHash);
 
+/// Agents that others started, by their first exchanges, with their ids.
+pub(super) type Subagents = HashMap<ExchangeNumber, Option<String>>;
+
 /// An assistant's message, and what its calls gave.
 #[derive(Debug)]
 struct Answer {
@@ -49,8 +52,7 @@ pub(super) struct Heard {
     calls: HashMap<(ExchangeNumber, String), usize>,
     /// When a request that ends there was first sent.
     asked_at: HashMap<Spot, Micros>,
-    /// By their first exchanges, with their ids.
-    subagents: HashMap<ExchangeNumber, Option<String>>,
+    subagents: Subagents,
     /// Calls that start agents, in the order of their answers: prompt and id.
     spawns: Vec<([u8; 32], String)>,
 }
@@ -62,23 +64,21 @@ impl<S: Store> View<'_, S> {
         logged: Vec<Draft>,
         links: &[Linked],
         rows: &HashMap<ExchangeNumber, ExchangeRow>,
+        subagents: Subagents,
         conversation: &str,
     ) -> Result<Vec<Draft>> {
         if links.is_empty() {
             return Ok(logged);
         }
-        let mut heard = Heard::of(conversation);
+        let mut heard = Heard {
+            subagents,
+            ..Heard::of(conversation)
+        };
         let mut taken: HashSet<String> = logged.iter().map(|draft| draft.record.uuid.clone()).collect();
         heard.know(&logged, links);
-        let children = links.iter().filter(|link| link.decision.place == Place::Child);
-        let children: HashSet<ExchangeNumber> = children.map(|link| link.exchange).collect();
-        let ids = self.subagent_ids(links).await?;
         for link in links {
             let Some(row) = rows.get(&link.exchange) else { continue };
             heard.ask(link, row);
-            if children.contains(&link.agent) && !heard.subagents.contains_key(&link.agent) {
-                heard.subagents.insert(link.agent, ids.get(&link.agent).cloned());
-            }
         }
         let asked: Vec<(&Linked, &ExchangeRow)> = links
             .iter()
@@ -117,18 +117,20 @@ impl<S: Store> View<'_, S> {
         Ok(heard.finish(logged, links, rows, &spawned))
     }
 
-    /// The ids of subagents by their first exchanges. Linking makes one where the client gave none, so that nothing of an agent is
-    /// taken for what the main one said.
-    async fn subagent_ids(&self, links: &[Linked]) -> Result<HashMap<ExchangeNumber, String>> {
-        let conversations: BTreeSet<ExchangeNumber> = links.iter().map(|link| link.conversation).collect();
-        let mut ids = HashMap::new();
+    /// The subagents among those who said it. Linking makes an id where the client gave none, so that nothing of an agent is taken
+    /// for what the main one said.
+    pub(super) async fn subagents(&self, links: &[Linked]) -> Result<Subagents> {
+        let children = links.iter().filter(|link| link.decision.place == Place::Child);
+        let mut subagents: Subagents = children.clone().map(|link| (link.exchange, None)).collect();
+        let conversations: BTreeSet<ExchangeNumber> = children.map(|link| link.conversation).collect();
         for root in conversations {
             for branch in self.store.branches(self.owner, root).await? {
-                let agent = BranchRecord::read(&branch)?.agent;
-                ids.extend(agent.map(|agent| (branch.first, agent.id)));
+                if let Some(id) = subagents.get_mut(&branch.first) {
+                    *id = BranchRecord::read(&branch)?.agent.map(|agent| agent.id);
+                }
             }
         }
-        Ok(ids)
+        Ok(subagents)
     }
 }
 

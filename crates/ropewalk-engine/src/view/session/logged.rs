@@ -9,6 +9,7 @@ use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
 
 use super::draft::{Draft, Said, Source, record};
+use super::heard::Subagents;
 use crate::keys::id_key;
 use crate::link::decision::Linked;
 use crate::view::title::title_among;
@@ -355,5 +356,25 @@ impl<S: Store> View<'_, S> {
         let found = self.store.look_up(self.owner, questions, Micros::MAX).await?;
         let mut spawns = found.spawns_of.into_iter().flatten();
         Ok(spawns.find(|spawn| spawn.index == index).and_then(|spawn| spawn.call))
+    }
+}
+
+/// Old logs mark what an agent said and do not name it; linking knows whose answers they are, and what was asked is of who answered.
+pub(super) fn name_agents(drafts: &mut [Draft], links: &[Linked], subagents: &Subagents) {
+    let agents: HashMap<ExchangeNumber, ExchangeNumber> =
+        links.iter().map(|link| (link.exchange, link.agent)).collect();
+    let is_unnamed = |draft: &Draft| draft.record.flagged_sidechain && draft.agent.is_none();
+    for draft in drafts.iter_mut().filter(|draft| is_unnamed(draft)) {
+        let agent = draft.answer_of.and_then(|number| agents.get(&number));
+        draft.agent = agent.and_then(|agent| subagents.get(agent).cloned().flatten());
+    }
+    let answers = drafts
+        .iter()
+        .filter(|draft| draft.record.kind == MessageKind::Assistant);
+    let asked: HashMap<String, String> = answers
+        .filter_map(|answer| Some((answer.record.parent_uuid.clone()?, answer.agent.clone()?)))
+        .collect();
+    for draft in drafts.iter_mut().filter(|draft| is_unnamed(draft)) {
+        draft.agent = asked.get(&draft.record.uuid).cloned();
     }
 }

@@ -206,6 +206,8 @@ impl<S: Store> View<'_, S> {
         let logged = logged::Log::new(records);
         let title = logged.title();
         let mut drafts = self.logged_drafts(logged, &mut rows).await?;
+        let subagents = self.subagents(&links).await?;
+        logged::name_agents(&mut drafts, &links, &subagents);
         self.attach_by_links(&mut drafts, &rows, &links).await?;
         let covered: HashSet<ExchangeNumber> = drafts.iter().filter_map(|draft| draft.answer_of).collect();
         links.retain(|link| {
@@ -216,7 +218,7 @@ impl<S: Store> View<'_, S> {
             let is_turn = matches!(link.kind(), LinkKind::Turn | LinkKind::Retry);
             is_turn && !covered.contains(&link.exchange) && rows.get(&link.exchange).is_some_and(is_of_session)
         });
-        drafts = self.heard_drafts(drafts, &links, &rows, &scope.id).await?;
+        drafts = self.heard_drafts(drafts, &links, &rows, subagents, &scope.id).await?;
         let elsewhere = self.known_elsewhere(&drafts, &rows).await?;
         let mut tree = SessionTree {
             nodes: shape::shaped(drafts, &elsewhere),
