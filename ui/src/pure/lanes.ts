@@ -8,7 +8,7 @@
 
 import type { Exchange, Merge } from "../api";
 
-export type Look = "line" | "dashed" | "wire";
+type Look = "line" | "dashed" | "wire";
 
 /** A straight piece of a lane. `from` and `to` are in rows from the top: 2 is the upper edge of the third row, 2.5 its middle. */
 export interface Line {
