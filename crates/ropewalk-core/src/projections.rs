@@ -4,6 +4,7 @@
 //! type that was frozen at the start of a conversation) replaces the values here later.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::agent_identity::{
     agent_type_hash, conversation_hash, hash_first_assistant_response, hash_user_message, short, tool_set_hash,
@@ -11,10 +12,10 @@ use crate::agent_identity::{
 use crate::hash::sha256_hex;
 use crate::json::{Doc, Node, Style, quote, to_sorted};
 use crate::model::{Block, Message, Request, Response, Role, Tool};
-use crate::prompt_path::{RequestPath, request_path, response_hash};
+use crate::prompt_path::{RequestPath, StepHashes, response_hash};
 use crate::system_prompt::{system_hash, system_raw_hash};
 use crate::text::strip_reminders;
-use crate::transcript::{TranscriptHashes, message_hash, transcript_hashes};
+use crate::transcript::{HashedTranscript, TranscriptHashes, message_hash};
 
 /// Raised whenever a hash, or a key that linking looks an exchange up by, is made otherwise than before: `rebuild --projections` then
 /// makes those of recorded exchanges again.
@@ -42,10 +43,45 @@ pub struct Projections {
     pub path_hash: String,
 }
 
+/// The messages of a turn with what hashing them came to. The next turn repeats most of them: what both begin with is hashed once.
+#[derive(Debug, Clone)]
+pub struct HashedMessages {
+    messages: Vec<Arc<Message>>,
+    transcript: HashedTranscript,
+    steps: StepHashes,
+}
+
+impl HashedMessages {
+    /// How many messages both begin with: the same ones, not only equal ones.
+    fn shared(&self, messages: &[Arc<Message>]) -> usize {
+        let both = self.messages.iter().zip(messages);
+        both.take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
+    }
+}
+
 impl Projections {
     pub fn of(request: &Request, response: Option<&Response>) -> Projections {
-        let transcript = transcript_hashes(request.messages.iter().map(|message| &**message));
-        Self::of_grown(request, response, transcript, request_path(request))
+        Self::behind(request, response, None).0
+    }
+
+    /// Goes on behind what a turn before has of the same messages.
+    pub fn behind(
+        request: &Request,
+        response: Option<&Response>,
+        before: Option<&HashedMessages>,
+    ) -> (Projections, HashedMessages) {
+        let before = before.map(|before| (before, before.shared(&request.messages)));
+        let messages = request.messages.iter().map(|message| &**message);
+        let (hashes, transcript) =
+            HashedTranscript::of(messages, before.map(|(before, shared)| (&before.transcript, shared)));
+        let steps = StepHashes::of(request, before.map(|(before, shared)| (&before.steps, shared)));
+        let projections = Self::of_grown(request, response, hashes, steps.request_path());
+        let hashed = HashedMessages {
+            messages: request.messages.clone(),
+            transcript,
+            steps,
+        };
+        (projections, hashed)
     }
 
     /// Of a request whose transcript and path were hashed as it grew.

@@ -5,6 +5,8 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::alphabet;
@@ -173,16 +175,71 @@ pub struct RequestPath {
 }
 
 pub fn request_path(request: &Request) -> RequestPath {
-    let mut path = None;
-    let mut newest = String::new();
-    for step in steps(request) {
-        newest = prompt_hash(&step);
-        path = Some(path_hash(path.as_deref(), &newest));
+    StepHashes::of(request, None).request_path()
+}
+
+/// The steps of a request, hashed. The next turn repeats all but the last few of its messages, and so these.
+#[derive(Debug, Clone)]
+pub struct StepHashes {
+    start: ChainStart,
+    options: Vec<(&'static str, String)>,
+    system: Vec<Arc<Block>>,
+    /// Each with the messages up to its end; the last one is open.
+    steps: Vec<(usize, String)>,
+}
+
+/// A turn before, and how many messages both turns begin with.
+pub type Shared<'t, T> = (&'t T, usize);
+
+impl StepHashes {
+    /// Goes on behind what a turn before has of the same messages.
+    pub fn of(request: &Request, before: Option<Shared<'_, StepHashes>>) -> Self {
+        let options = request_options(request);
+        let before = before.filter(|(before, _)| before.options == options && before.start == request.start);
+        let mut steps = before.map_or_else(Vec::new, |(before, shared)| before.repeated(shared).to_vec());
+        if let (Some((before, _)), Some(first)) = (before, steps.first_mut())
+            && !is_very(&before.system, &request.system)
+        {
+            // The system prompt counts in the first step, and may change with every turn.
+            walk(request, &options, 0..first.0, |_, step| first.1 = prompt_hash(&step));
+        }
+        let from = steps.last().map_or(0, |(end, _)| *end);
+        walk(request, &options, from..request.messages.len(), |end, step| {
+            steps.push((end, prompt_hash(&step)));
+        });
+        StepHashes {
+            start: request.start.clone(),
+            options,
+            system: request.system.clone(),
+            steps,
+        }
     }
-    RequestPath {
-        prompt_hash: newest,
-        path_hash: path.unwrap_or_default(),
+
+    /// Steps that end, as they did, within so many messages: one ends where an answer begins, which has to be there as well.
+    fn repeated(&self, messages: usize) -> &[(usize, String)] {
+        let closed = &self.steps[..self.steps.len().saturating_sub(1)];
+        match &closed[..closed.partition_point(|(end, _)| *end < messages)] {
+            // A request that begins with an answer: nothing was read yet.
+            [(0, _)] => &[],
+            repeated => repeated,
+        }
     }
+
+    pub fn request_path(&self) -> RequestPath {
+        let mut path = None;
+        for (_, hash) in &self.steps {
+            path = Some(path_hash(path.as_deref(), hash));
+        }
+        RequestPath {
+            prompt_hash: self.steps.last().map(|(_, hash)| hash.clone()).unwrap_or_default(),
+            path_hash: path.unwrap_or_default(),
+        }
+    }
+}
+
+/// The same blocks, not only equal ones.
+fn is_very(one: &[Arc<Block>], other: &[Arc<Block>]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| Arc::ptr_eq(one, other))
 }
 
 /// A path to which messages are added: a log has each of them once, and knows no options.
@@ -246,31 +303,47 @@ impl GrowingPath {
 /// The request cut behind each run of assistant messages; always at least one step, the last one is the
 /// exchange's own.
 pub fn steps(request: &Request) -> Vec<Prompt<'static>> {
-    let options = request_options(request);
-    let (mut names, mut texts) = (ToolNames::default(), Vec::new());
+    let mut steps = Vec::new();
+    walk(
+        request,
+        &request_options(request),
+        0..request.messages.len(),
+        |_, step| steps.push(step),
+    );
+    steps
+}
+
+/// Gives the steps of some messages, each with the messages up to its end. The first of them is the request's first, or begins an
+/// answer.
+fn walk(
+    request: &Request,
+    options: &[(&'static str, String)],
+    messages: Range<usize>,
+    mut give: impl FnMut(usize, Prompt<'static>),
+) {
+    let empty = || Prompt {
+        options: options.to_vec(),
+        ..Prompt::default()
+    };
     let finish = |step: Prompt<'static>, texts: &mut Vec<String>| Prompt {
         prompt: Cow::Owned(std::mem::take(texts).join("\n")),
         ..step
     };
-    let mut current = Prompt {
-        options: options.clone(),
-        ..Prompt::default()
-    };
-    if request.start == ChainStart::Root {
+    let (mut names, mut texts, mut current) = (ToolNames::default(), Vec::new(), empty());
+    for message in &request.messages[..messages.start] {
+        names.read(message);
+    }
+    if messages.start == 0 && request.start == ChainStart::Root {
         current.system = Cow::Owned(raw_text(&request.system));
     }
-    let mut steps = Vec::new();
-    let mut in_answer = false;
-    for message in &request.messages {
+    let mut in_answer = messages.start > 0;
+    for at in messages.clone() {
+        let message = &request.messages[at];
         match message.role {
             Role::System => {}
             Role::Assistant => {
                 if !in_answer {
-                    let next = Prompt {
-                        options: options.clone(),
-                        ..Prompt::default()
-                    };
-                    steps.push(finish(std::mem::replace(&mut current, next), &mut texts));
+                    give(at, finish(std::mem::replace(&mut current, empty()), &mut texts));
                 }
                 in_answer = true;
                 read_calls(message, &mut current, &mut names);
@@ -281,8 +354,7 @@ pub fn steps(request: &Request) -> Vec<Prompt<'static>> {
             }
         }
     }
-    steps.push(finish(current, &mut texts));
-    steps
+    give(messages.end, finish(current, &mut texts));
 }
 
 /// The options of a request that count, by their names in the seed.
@@ -306,14 +378,24 @@ pub fn request_options(request: &Request) -> Vec<(&'static str, String)> {
 #[derive(Debug, Clone, Default)]
 pub struct ToolNames(HashMap<Box<str>, Box<str>>);
 
+impl ToolNames {
+    fn read(&mut self, message: &Message) {
+        for block in &message.blocks {
+            if let Block::ToolUse(call) = block
+                && let Some(id) = &call.id
+            {
+                self.0.insert(id.clone(), call.name.clone());
+            }
+        }
+    }
+}
+
 fn read_calls(message: &Message, step: &mut Prompt<'_>, names: &mut ToolNames) {
+    names.read(message);
     for block in &message.blocks {
         let Block::ToolUse(call) = block else {
             continue;
         };
-        if let Some(id) = &call.id {
-            names.0.insert(id.clone(), call.name.clone());
-        }
         step.tool_calls
             .push(tool_call_hash_of(&call.name, &canonical_input(&call.input)));
     }

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 use crate::hash::sha256_hex;
 use crate::json::{Doc, Style, quote, to_compact_js};
 use crate::model::{Block, MediaKind, MediaSource, Message, Role, ToolContent, ToolInput};
+use crate::prompt_path::Shared;
 use crate::text::{fold_crlf, js_trim, strip_reminders};
 
 /// How many messages the parent's transcript is shorter: an answer and the next prompt.
@@ -39,19 +40,51 @@ pub fn message_hash(message: &Message) -> String {
 
 /// The hashes of the transcript and of the transcript one turn earlier.
 pub fn transcript_hashes<'a>(messages: impl IntoIterator<Item = &'a Message>) -> TranscriptHashes {
-    let kept = without_repetitions(messages);
-    // One pass serves both: the parent's transcript is a prefix, so its hash is a state on the way.
-    let mut bytes = Sha256::new();
-    let mut parent = None;
-    for (i, message) in kept.iter().enumerate() {
-        write(message, &mut bytes);
-        if i + TURN + 1 == kept.len() {
-            parent = Some(hex::encode(bytes.clone().finalize()));
+    HashedTranscript::of(messages, None).0
+}
+
+/// A transcript as it was hashed up to a few messages before its end, which the next turn may change.
+#[derive(Debug, Clone, Default)]
+pub struct HashedTranscript {
+    bytes: Sha256,
+    /// Messages that were hashed, and those among all that they were found in.
+    count: usize,
+    messages: usize,
+}
+
+/// The next turn has other marks on the last messages of this one.
+const CHANGED_MAX: usize = 4;
+
+impl HashedTranscript {
+    /// Goes on behind what a turn before has of the same messages.
+    pub fn of<'a>(
+        messages: impl IntoIterator<Item = &'a Message>,
+        before: Option<Shared<'_, HashedTranscript>>,
+    ) -> (TranscriptHashes, Self) {
+        let kept = without_repetitions(messages);
+        let before = before.filter(|(before, shared)| before.messages <= *shared && before.count + TURN < kept.len());
+        let mut hashed = before.map(|(before, _)| before.clone()).unwrap_or_default();
+        // One pass serves both: the parent's transcript is a prefix, so its hash is a state on the way.
+        let mut bytes = hashed.bytes.clone();
+        let mut parent = None;
+        for (i, (at, message)) in kept.iter().enumerate().skip(hashed.count) {
+            write(message, &mut bytes);
+            if i + TURN + 1 == kept.len() {
+                parent = Some(hex::encode(bytes.clone().finalize()));
+            }
+            if i + CHANGED_MAX + 1 == kept.len() {
+                hashed = HashedTranscript {
+                    bytes: bytes.clone(),
+                    count: i + 1,
+                    messages: at + 1,
+                };
+            }
         }
-    }
-    TranscriptHashes {
-        current_message_hash: (!kept.is_empty()).then(|| hex::encode(bytes.finalize())),
-        parent_message_hash: parent,
+        let hashes = TranscriptHashes {
+            current_message_hash: (!kept.is_empty()).then(|| hex::encode(bytes.finalize())),
+            parent_message_hash: parent,
+        };
+        (hashes, hashed)
     }
 }
 
@@ -101,13 +134,13 @@ fn literal_text(block: &Block) -> String {
     }
 }
 
-/// User and assistant messages, less those that repeat a call or a result: retried requests of some
-/// clients carry them twice.
-fn without_repetitions<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<&'a Message> {
+/// User and assistant messages, each with its place among all, less those that repeat a call or a result: retried requests
+/// of some clients carry them twice.
+fn without_repetitions<'a>(messages: impl IntoIterator<Item = &'a Message>) -> Vec<(usize, &'a Message)> {
     let mut calls = HashSet::new();
     let mut results = HashSet::new();
     let mut kept = Vec::new();
-    for message in messages {
+    for (at, message) in messages.into_iter().enumerate() {
         if message.role == Role::System {
             continue;
         }
@@ -118,7 +151,7 @@ fn without_repetitions<'a>(messages: impl IntoIterator<Item = &'a Message>) -> V
             _ => true,
         });
         if all_new {
-            kept.push(message);
+            kept.push((at, message));
         }
     }
     kept

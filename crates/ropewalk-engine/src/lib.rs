@@ -3,8 +3,8 @@
 //! Read [`raw`] first (an exchange as a recorder or a file has it; [`decode`] reads compressed bodies, [`redact`] takes secrets out of
 //! them; [`logged`] is one as a client's log has it), then [`mod@prepare`] (the finished facts that the store
 //! takes), then its parts: [`spawn`] (which tool calls start agents), [`keys`] (what linking looks an exchange up by),
-//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`], [`link`] and [`names`] (what
-//! becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is
+//! `texts` (what search finds it by) and `detail` (what is kept beside, and what never is), then [`record`] (with `memos`, what a turn shares with the one before), [`link`] and
+//! [`names`] (what becomes of it), then [`view`] (how all of it is read), [`references`] (what it is quoted by), [`records`] (whether what logs told is
 //! still whole) and [`project`] (what a newer program makes of it), [`matching`] (whether something was said before, and what was answered)
 //! and [`reuse`] (answers for calls that were made before), [`replay`] (a recorded request for another model), [`hashed`] (every hash of what is not recorded), [`insight`] (what all of
 //! it together tells) and [`forget`] (what goes again).
@@ -22,6 +22,7 @@ pub mod keys;
 pub mod link;
 pub mod logged;
 pub mod matching;
+mod memos;
 pub mod names;
 pub mod prepare;
 pub mod project;

@@ -16,7 +16,7 @@ use ropewalk_core::cost::{Cost, PriceTable, Served};
 use ropewalk_core::hash::{NodeHash, RULES_VERSION};
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
-use ropewalk_core::projections::{PROJECTIONS_VERSION, Projections};
+use ropewalk_core::projections::{HashedMessages, PROJECTIONS_VERSION, Projections};
 use ropewalk_core::prompt_path::RequestPath;
 use ropewalk_core::transcript::TranscriptHashes;
 use ropewalk_store::facts::{Body, Key, KeyKind, Link, Spawn, Status};
@@ -56,7 +56,14 @@ pub struct Prepared {
     /// What the answer says, for its name.
     pub(crate) answer: Option<Said>,
     /// To prepare the next turn of the same conversation with, once this one is recorded. `None` where nothing was read.
-    pub memo: Option<Memo>,
+    pub memo: Option<TurnMemo>,
+}
+
+/// A turn that was read and hashed, kept to prepare the next one faster.
+#[derive(Debug, Clone)]
+pub struct TurnMemo {
+    pub(crate) body: Memo,
+    hashed: HashedMessages,
 }
 
 /// What is told to others about an exchange, and not all kept.
@@ -112,21 +119,22 @@ impl std::fmt::Debug for Preparer<'_> {
 }
 
 /// Prepares an exchange with the built-in table of spawning tools.
-pub fn prepare(raw: &RawExchange, memo: Option<&Memo>, prices: &dyn PriceTable) -> Prepared {
+pub fn prepare(raw: &RawExchange, memo: Option<&TurnMemo>, prices: &dyn PriceTable) -> Prepared {
     let spawn_tools = &SpawnTools::default();
     Preparer { prices, spawn_tools }.prepare(raw, memo)
 }
 
 impl Preparer<'_> {
-    pub fn prepare(&self, raw: &RawExchange, memo: Option<&Memo>) -> Prepared {
+    pub fn prepare(&self, raw: &RawExchange, memo: Option<&TurnMemo>) -> Prepared {
         let route = route(&raw.path);
         let provider = route.endpoint.provider();
-        let read = provider.and_then(|provider| read_request(provider, &raw.request_body, memo).ok());
+        let read =
+            provider.and_then(|provider| read_request(provider, &raw.request_body, memo.map(|memo| &memo.body)).ok());
         match read {
             Some(mut read) => {
                 let split = std::mem::take(&mut read.split);
                 let body = Readable {
-                    projections: Projected::Whole,
+                    projections: Projected::Whole(memo.map(|memo| &memo.hashed)),
                     request: body(split, &raw.request_body),
                     redactions: count_redactions(&raw.request_body),
                     read,
@@ -137,7 +145,7 @@ impl Preparer<'_> {
         }
     }
 
-    pub(crate) fn readable(&self, raw: &RawExchange, route: &Route<'_>, body: Readable) -> Prepared {
+    pub(crate) fn readable(&self, raw: &RawExchange, route: &Route<'_>, body: Readable<'_>) -> Prepared {
         let Readable {
             read,
             request: request_body,
@@ -145,7 +153,7 @@ impl Preparer<'_> {
             redactions,
         } = body;
         let request = &read.request;
-        let is_whole = matches!(projections, Projected::Whole);
+        let is_whole = matches!(projections, Projected::Whole(_));
         let hints = hints(raw, Some(request));
         let answer = decode_answer(raw, &route.endpoint, request.provider);
         let classified = classify(&route.endpoint, request, &hints);
@@ -158,10 +166,16 @@ impl Preparer<'_> {
         exchange
             .request_chain
             .extend(links.map(|(value, node)| Link { value, node: *node }));
-        exchange.hashes = keys::hashes(&match projections {
-            Projected::Whole => Projections::of(request, answer.as_ref()),
-            Projected::Grown(transcript, path) => Projections::of_grown(request, answer.as_ref(), transcript, path),
-        });
+        let (projections, hashed) = match projections {
+            Projected::Whole(before) => {
+                let (projections, hashed) = Projections::behind(request, answer.as_ref(), before);
+                (projections, Some(hashed))
+            }
+            Projected::Grown(transcript, path) => {
+                (Projections::of_grown(request, answer.as_ref(), transcript, path), None)
+            }
+        };
+        exchange.hashes = keys::hashes(&projections);
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
         all_keys.extend(project_key(&exchange));
         all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
@@ -224,7 +238,10 @@ impl Preparer<'_> {
             exchange,
             call,
             outline: Arc::new(Outline::of(&read)),
-            memo: Some(read.into_memo()),
+            memo: hashed.map(|hashed| TurnMemo {
+                hashed,
+                body: read.into_memo(),
+            }),
         }
     }
 
@@ -251,18 +268,18 @@ impl Preparer<'_> {
 }
 
 /// A request that was read, wherever it came from.
-pub(crate) struct Readable {
+pub(crate) struct Readable<'m> {
     pub(crate) read: RequestBody,
     pub(crate) request: Body,
-    pub(crate) projections: Projected,
+    pub(crate) projections: Projected<'m>,
     /// Placeholders in the body.
     pub(crate) redactions: u64,
 }
 
 /// Where the hashes over a whole request come from.
-pub(crate) enum Projected {
-    /// It is hashed from its beginning.
-    Whole,
+pub(crate) enum Projected<'m> {
+    /// It is hashed from its beginning, or behind a turn before it.
+    Whole(Option<&'m HashedMessages>),
     /// It was hashed as it grew.
     Grown(TranscriptHashes, RequestPath),
 }

@@ -10,6 +10,7 @@ use ropewalk_store::{Micros, Store, StoreError};
 
 use crate::link::progress::Claim;
 use crate::link::{LinkError, Linker, Overlay, Progress, Settings};
+use crate::memos::Memos;
 use crate::names::{self, Namer};
 use crate::prepare::{Prepared, Preparer};
 use crate::project::{Projector, Reprojected};
@@ -23,6 +24,7 @@ pub struct Recorder<'s, S> {
     owner_name: String,
     prices: &'s dyn PriceTable,
     spawn_tools: SpawnTools,
+    memos: Memos,
     linker: Linker<'s, S>,
     namer: Namer<'s, S>,
 }
@@ -45,6 +47,7 @@ impl<'s, S: Store> Recorder<'s, S> {
             owner_name: owner.to_owned(),
             prices,
             spawn_tools: SpawnTools::default(),
+            memos: Memos::default(),
             linker: Linker::new(store, id, owner, Settings::default()),
             namer: Namer::new(store, id, owner),
         })
@@ -81,15 +84,16 @@ impl<'s, S: Store> Recorder<'s, S> {
         batch: &[RawExchange],
         mut tell: impl FnMut(&RawExchange, &Prepared),
     ) -> Result<Vec<Recorded>, StoreError> {
-        let preparer = Preparer {
-            prices: self.prices,
-            spawn_tools: &self.spawn_tools,
-        };
-        let prepared: Vec<_> = batch.iter().map(|raw| preparer.prepare(raw, None)).collect();
+        let prepared = self.prepare(batch);
         for (raw, prepared) in batch.iter().zip(&prepared) {
             tell(raw, prepared);
         }
-        let recorded = self.record_prepared(prepared).await?;
+        let recorded = match self.record_prepared(prepared).await {
+            // A turn that others of the batch were read with was not stored, or what was stored is forgotten by now.
+            Err(StoreError::MissingPart { .. }) => self.record_prepared(self.prepare_alone(batch)).await,
+            recorded => recorded,
+        };
+        let recorded = recorded?;
         let names = batch.iter().zip(&recorded);
         let names = names.filter(|(raw, recorded)| !raw.names.is_empty() && recorded.outcome != Outcome::Forgotten);
         let names: Vec<_> = names.map(|(raw, recorded)| (recorded.number, &raw.names)).collect();
@@ -97,6 +101,35 @@ impl<'s, S: Store> Recorder<'s, S> {
             names::import(self.store, self.owner, &names).await?;
         }
         Ok(recorded)
+    }
+
+    /// Each is read with what was recorded before it, in this batch or earlier.
+    fn prepare(&mut self, batch: &[RawExchange]) -> Vec<Prepared> {
+        let mut memos = std::mem::take(&mut self.memos);
+        let preparer = self.preparer();
+        let prepared = batch.iter().map(|raw| {
+            let mut prepared = preparer.prepare(raw, memos.like(&raw.request_body));
+            if let Some(memo) = prepared.memo.take() {
+                memos.keep(memo);
+            }
+            prepared
+        });
+        let prepared = prepared.collect();
+        self.memos = memos;
+        prepared
+    }
+
+    /// Each is read by itself, so that all of its parts are there.
+    fn prepare_alone(&self, batch: &[RawExchange]) -> Vec<Prepared> {
+        let preparer = self.preparer();
+        batch.iter().map(|raw| preparer.prepare(raw, None)).collect()
+    }
+
+    fn preparer(&self) -> Preparer<'_> {
+        Preparer {
+            prices: self.prices,
+            spawn_tools: &self.spawn_tools,
+        }
     }
 
     /// Stores exchanges that were prepared elsewhere, all or none.
@@ -114,7 +147,12 @@ impl<'s, S: Store> Recorder<'s, S> {
                 (prepared.exchange, outline)
             })
             .unzip();
-        let recorded = self.store.record(self.owner, exchanges).await?;
+        let recorded = self.store.record(self.owner, exchanges).await;
+        let is_stored = |recorded: &Recorded| !matches!(recorded.outcome, Outcome::Forgotten | Outcome::Conflict);
+        if !recorded.as_ref().is_ok_and(|recorded| recorded.iter().all(is_stored)) {
+            self.memos.clear();
+        }
+        let recorded = recorded?;
         for (recorded, (outline, sha256, bytes, answer)) in recorded.iter().zip(outlines) {
             if recorded.outcome == Outcome::New {
                 self.linker.expect_new(recorded.number);

@@ -87,6 +87,11 @@ pub struct Memo {
 }
 
 impl Memo {
+    /// The body that was read.
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
     fn chained(&self) -> impl Iterator<Item = &Arc<Element>> {
         chained(&self.members)
     }

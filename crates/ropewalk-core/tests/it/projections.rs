@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use proptest::prelude::*;
 use ropewalk_core::agent_identity::{agent_type_hash, conversation_hash, hash_user_message, short};
 use ropewalk_core::hash::{sha256, sha256_hex};
 use ropewalk_core::json::Doc;
@@ -335,4 +336,56 @@ fn field_names_are_those_of_the_contract() {
     let mut names = names;
     names.sort_unstable();
     assert_eq!(names, expected);
+}
+
+/// Messages of a conversation with calls, results, repetitions and messages that are none.
+fn said(kind: u8, number: usize) -> Message {
+    let json = match kind % 7 {
+        0 | 1 => format!(r#"{{"role":"user","content":"asked {number}"}}"#),
+        2 => format!(r#"{{"role":"assistant","content":"answered {number}"}}"#),
+        3 => format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"t{number}","name":"Tool{kind}","input":{{"n":{number}}}}}]}}"#
+        ),
+        4 => format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"t{}","content":"found {number}"}}]}}"#,
+            number.saturating_sub(1)
+        ),
+        5 => format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"t{}","name":"Again","input":{{}}}}]}}"#,
+            number / 2
+        ),
+        _ => format!(r#"{{"role":"system","content":"injected {number}"}}"#),
+    };
+    anthropic::message(Doc::parse_str(&json).unwrap().root())
+}
+
+proptest! {
+    #[test]
+    fn going_on_behind_a_turn_before_gives_the_same_as_beginning_anew(
+        turns in proptest::collection::vec((0_usize..8, proptest::collection::vec(any::<u8>(), 0..6)), 1..12),
+        changes in any::<[bool; 3]>(),
+    ) {
+        let mut request = with_system(with_options(request("[]"), &[("max_tokens", "9")]), &["You are an agent."]);
+        let (mut before, mut count) = (None, 0);
+        for (turn, (changed, added)) in turns.into_iter().enumerate() {
+            // The last messages are replaced, as where a client marks them otherwise.
+            request.messages.truncate(request.messages.len().saturating_sub(changed));
+            request.messages.extend(added.into_iter().map(|kind| {
+                count += 1;
+                Arc::new(said(kind, count))
+            }));
+            if changes[0] {
+                request.system = vec![Arc::new(text_block(&format!("You are agent {turn}.")))];
+            }
+            if changes[1] && turn % 3 == 0 {
+                request = with_options(request, &[("max_tokens", &turn.to_string())]);
+            }
+            if changes[2] && turn % 4 == 0 {
+                request.start = ChainStart::Previous(turn.to_string().into());
+            }
+            let (projections, hashed) = Projections::behind(&request, None, before.as_ref());
+            prop_assert_eq!(projections, Projections::of(&request, None));
+            before = Some(hashed);
+        }
+    }
 }

@@ -152,7 +152,6 @@ impl<'a> LogPreparer<'a> {
         let mut prepared = self.preparer.readable(&raw, &route(&raw.path), readable);
         // The last line of a stream that was not seen to its end counts what had come by then.
         prepared.exchange.cost_is_estimate |= turn.is_estimate && prepared.exchange.cost_nano_usd.is_some();
-        prepared.memo = None;
         // Outlines of one file share their messages; each has its own list of nodes.
         let nodes = prepared.exchange.request_chain.len() as u64 * NODE_BYTES;
         prepared.outline_bytes = std::mem::take(&mut self.said_since) + nodes;

@@ -17,6 +17,7 @@ mod keys;
 mod linking;
 mod long;
 mod matching;
+mod memos;
 mod names;
 mod prepare;
 mod progress;
