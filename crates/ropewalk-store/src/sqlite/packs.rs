@@ -4,7 +4,7 @@
 //! of consecutive numbers lie in one row. A part's number says where it is: a pack is stored under the number of its
 //! first part. How packs come to be is in `tail`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ropewalk_core::leb128;
@@ -262,13 +262,21 @@ impl PackReader {
 
 /// Bytes of packs that readers keep unpacked between questions. Many conversations run at the same time, and each asks for what it
 /// said last.
-const SHARED_BYTES_MAX: usize = 32 << 20;
+const SHARED_BYTES_MAX: usize = 16 << 20;
+
+/// Bytes of details that readers keep, in each of two generations. Those that a link has to choose from lie in as many packs, so that
+/// unpacking took a third of the time of linking.
+const DETAIL_BYTES_MAX: usize = 8 << 20;
+
+/// What a detail takes in memory beside its text.
+const DETAIL_BYTES: usize = 64;
 
 /// Packs unpacked for everybody who reads the same store. What a part says never changes, so a pack that has one has it as long as anybody
 /// names it; a pack that grew since is read again for its new parts.
 #[derive(Debug, Default)]
 pub(super) struct SharedPacks {
     kept: Mutex<KeptPacks>,
+    details: Mutex<KeptDetails>,
     /// Making one costs as much as unpacking a small pack.
     unpackers: Mutex<Vec<Unpacker>>,
 }
@@ -279,7 +287,50 @@ struct KeptPacks {
     packs: Vec<(OwnerId, Arc<Pack>)>,
 }
 
+/// What was used lately is in the young generation. When that is full, it becomes the old one.
+#[derive(Debug, Default)]
+struct KeptDetails {
+    young: HashMap<(OwnerId, i64), Arc<str>>,
+    old: HashMap<(OwnerId, i64), Arc<str>>,
+    young_bytes: usize,
+}
+
+impl KeptDetails {
+    fn find(&mut self, key: (OwnerId, i64)) -> Option<Arc<str>> {
+        if let Some(detail) = self.young.get(&key) {
+            return Some(Arc::clone(detail));
+        }
+        let detail = self.old.remove(&key)?;
+        self.keep(key, Arc::clone(&detail));
+        Some(detail)
+    }
+
+    fn keep(&mut self, key: (OwnerId, i64), detail: Arc<str>) {
+        let bytes = detail.len() + DETAIL_BYTES;
+        if self.young_bytes + bytes > DETAIL_BYTES_MAX {
+            self.old = std::mem::take(&mut self.young);
+            self.young_bytes = 0;
+        }
+        self.young_bytes += bytes;
+        self.young.insert(key, detail);
+    }
+}
+
 impl SharedPacks {
+    /// The detail of an exchange, which is a part.
+    pub(super) fn detail(&self, connection: &Connection, owner: OwnerId, number: i64) -> Result<Arc<str>> {
+        let key = (owner, number);
+        if let Some(detail) = self.details().find(key) {
+            return Ok(detail);
+        }
+        let pack = self.with_part(connection, owner, number)?;
+        let bytes = pack.part(number).unwrap_or_default();
+        let text = str::from_utf8(bytes).map_err(|_| not_a_text())?;
+        let detail: Arc<str> = text.into();
+        self.details().keep(key, Arc::clone(&detail));
+        Ok(detail)
+    }
+
     /// The pack that has a part.
     pub(super) fn with_part(&self, connection: &Connection, owner: OwnerId, number: i64) -> Result<Arc<Pack>> {
         if let Some(pack) = self.kept().find(owner, number) {
@@ -296,6 +347,10 @@ impl SharedPacks {
 
     fn kept(&self) -> MutexGuard<'_, KeptPacks> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn details(&self) -> MutexGuard<'_, KeptDetails> {
+        self.details.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn unpackers(&self) -> MutexGuard<'_, Vec<Unpacker>> {
@@ -325,6 +380,11 @@ impl KeptPacks {
         }
         self.packs.drain(..too_old);
     }
+}
+
+/// The detail of an exchange is always one.
+pub(super) fn not_a_text() -> StoreError {
+    StoreError::Damaged("the detail of an exchange is no text".to_owned())
 }
 
 pub(super) fn cannot_pack(error: std::io::Error) -> StoreError {

@@ -14,7 +14,7 @@ use crate::sqlite::context::Context;
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::hash_index::{self, Fresh};
 use crate::sqlite::keys::{Kind, NUMBER_MAX, key, keys_of, number};
-use crate::sqlite::packs::SharedPacks;
+use crate::sqlite::packs::{SharedPacks, not_a_text};
 use crate::sqlite::problem;
 use crate::store::{ExchangeRow, PAGE_MAX, Result, Selection, Spent, Stats, StoreError};
 
@@ -232,14 +232,10 @@ impl<'c> RowReader<'c> {
     }
 
     fn detail(&mut self, part: i64) -> Result<String> {
-        let bytes = match self.packs {
-            Some(packs) => {
-                let pack = packs.with_part(self.connection, self.owner, part)?;
-                pack.part(part).unwrap_or_default().to_vec()
-            }
-            None => self.parts.load(part)?.to_vec(),
-        };
-        String::from_utf8(bytes).map_err(|_| StoreError::Damaged("the detail of an exchange is no text".to_owned()))
+        match self.packs {
+            Some(packs) => Ok(packs.detail(self.connection, self.owner, part)?.to_string()),
+            None => String::from_utf8(self.parts.load(part)?.to_vec()).map_err(|_| not_a_text()),
+        }
     }
 
     fn row(&mut self, row: &Row<'_>) -> Result<ExchangeRow> {
