@@ -9,6 +9,7 @@
     reason = "a benchmark may fail and prints what it measured"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
@@ -73,8 +74,8 @@ async fn main() {
     let asked = std::env::args().skip(1).find_map(|argument| argument.parse().ok());
     let conversations: usize = asked.unwrap_or(2_000);
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
-    let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
+    let mut recorder = Recorder::new(&*store, "me", &BundledPrices).await.unwrap();
     let mut traffic = Traffic {
         clock: 1_767_225_600_000_000,
         next: 0,

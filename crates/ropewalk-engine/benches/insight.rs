@@ -10,6 +10,7 @@
 )]
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
@@ -46,10 +47,10 @@ fn each(spent: Duration, count: usize) -> String {
 async fn near_duplicates_and_templates(count: usize) {
     let talks = LabelledTalks::new(1, count);
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
     record(&store, talks.exchanges()).await;
     let owner = store.owner("me").await.unwrap();
-    let view = View::new(&store, owner, "me");
+    let view = View::new(&*store, owner, "me");
     let begun = Instant::now();
     let settings = suggest::Settings {
         given_max: count,
@@ -109,10 +110,10 @@ fn prompts(count: usize) {
 async fn merges(count: usize) {
     let LabelledMerges { exchanges, merges } = LabelledMerges::new(3, count);
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
     record(&store, exchanges.into_iter()).await;
     let owner = store.owner("me").await.unwrap();
-    let view = View::new(&store, owner, "me");
+    let view = View::new(&*store, owner, "me");
     let (mut found, mut before, mut spent) = (BTreeSet::new(), None, Duration::ZERO);
     loop {
         let rows = view.conversations_before(before, BATCH).await.unwrap();
@@ -158,7 +159,7 @@ fn secret(conversation: usize) -> String {
 
 async fn who_saw_it(exchanges: usize) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
     let begun = Instant::now();
     record(&store, conversations(exchanges)).await;
     println!(
@@ -166,7 +167,7 @@ async fn who_saw_it(exchanges: usize) {
         begun.elapsed().as_secs_f64()
     );
     let owner = store.owner("me").await.unwrap();
-    let view = View::new(&store, owner, "me");
+    let view = View::new(&*store, owner, "me");
     let secrets = exchanges.div_ceil(TURNS).div_ceil(1_000);
     let mut random = Random(4);
     let mut spent: Vec<Duration> = Vec::new();

@@ -9,6 +9,7 @@
     reason = "a benchmark may fail and prints what it measured"
 )]
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
@@ -94,32 +95,15 @@ async fn fill(
     (recording, linking)
 }
 
-/// What linking took each time by the clock, and in all of the CPU. A busy machine shows in the first for the most part.
-#[derive(Default)]
-struct Times {
-    wall: Vec<Duration>,
-    cpu: Duration,
-}
-
-/// CPU that this process has had. Zero where the system does not say.
-fn cpu() -> Duration {
-    let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
-    let spent = tasks.filter_map(|task| {
-        let text = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<u64>().ok()
-    });
-    Duration::from_nanos(spent.sum())
-}
-
 /// Turns of one long history, each recorded and then linked alone.
-async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name: &str) -> Times {
+async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name: &str) -> Vec<Duration> {
     let filler = "a line of some length that stands for what people and models say to each other all day; ".repeat(12);
     let mut history = Vec::new();
     for turn in 0..LONG_TURNS {
         history.push(message("user", &format!("{name} question {turn} {filler}")));
         history.push(message("assistant", &format!("{name} answer {turn} {filler}")));
     }
-    let mut times = Times::default();
+    let mut times = Vec::new();
     for turn in 0..PROBES {
         history.push(message("user", &format!("{name} next {turn}")));
         traffic.clock += 1_000;
@@ -127,12 +111,11 @@ async fn probe(recorder: &mut Recorder<'_, Sqlite>, traffic: &mut Traffic, name:
         let turn = exchange(format!("{name}-{turn}"), traffic.clock, &history, &answer);
         history.push(message("assistant", &answer));
         recorder.record(&[turn]).await.unwrap();
-        let (spent, begun) = (cpu(), Instant::now());
+        let begun = Instant::now();
         recorder.link().await.unwrap();
         // The first one is the first of its history.
         if history.len() > 2 * LONG_TURNS + 2 {
-            times.wall.push(begun.elapsed());
-            times.cpu += cpu().saturating_sub(spent);
+            times.push(begun.elapsed());
         }
     }
     times
@@ -172,8 +155,8 @@ async fn main() {
         .find_map(|argument| argument.parse().ok())
         .unwrap_or(1_000_usize);
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
-    let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
+    let mut recorder = Recorder::new(&*store, "me", &BundledPrices).await.unwrap();
     let mut traffic = Traffic {
         clock: 1_800_000_000_000_000,
         next: 0,
@@ -192,9 +175,7 @@ async fn main() {
         );
         let times = probe(&mut recorder, &mut traffic, name).await;
         let size = traffic.next * TURNS;
-        let mean = times.cpu.as_secs_f64() * 1e3 / times.wall.len() as f64;
-        report("one turn of a 500 KB history, decided and saved", size, times.wall);
-        println!("  CPU of it, all threads: {mean:.2} ms on average");
+        report("one turn of a 500 KB history, decided and saved", size, times);
         report("  saving nothing", size, empty_saves(&store, recorder.owner()).await);
     }
 }

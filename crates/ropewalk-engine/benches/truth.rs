@@ -12,6 +12,7 @@
 )]
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
@@ -111,8 +112,8 @@ fn print_splits(split_off: &[String], truths: &[Truth], placed: &HashMap<String,
 /// Records and links everything, and gives where each exchange was put, with what is true of it.
 async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap<String, Placed>, Vec<Truth>) {
     let folder = tempfile::tempdir().unwrap();
-    let store = Sqlite::open(folder.path(), &Options::default()).unwrap();
-    let mut recorder = Recorder::new(&store, "me", &BundledPrices).await.unwrap();
+    let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
+    let mut recorder = Recorder::new(&*store, "me", &BundledPrices).await.unwrap();
     let mut exchanges = exchanges.peekable();
     let mut truths = Vec::new();
     let mut spent = [Duration::ZERO; 3];

@@ -1,6 +1,7 @@
 //! What can be asked of a store. Few methods, each atomic, each in batches, each for one owner.
 
 use std::future::Future;
+use std::sync::Arc;
 
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_core::model::Usage;
@@ -431,6 +432,11 @@ pub enum Depth {
 }
 
 pub trait Store: Send + Sync {
+    /// The same store for somebody who has a thread of their own, on which nobody else waits to get on.
+    fn on_own_thread(self: Arc<Self>) -> Arc<Self> {
+        self
+    }
+
     /// The owner of that name, made on first use.
     fn owner(&self, name: &str) -> impl Future<Output = Result<OwnerId>> + Send;
 

@@ -75,6 +75,13 @@ macro_rules! delegate {
 }
 
 impl Store for AnyStore {
+    fn on_own_thread(self: Arc<Self>) -> Arc<Self> {
+        match &*self {
+            AnyStore::Sqlite(store) => Arc::new(AnyStore::Sqlite(Arc::clone(store).on_own_thread())),
+            _ => self,
+        }
+    }
+
     async fn owner(&self, name: &str) -> Result<OwnerId> {
         delegate!(self, store => store.owner(name))
     }

@@ -45,7 +45,7 @@ impl Context {
         match &self.config.place {
             Place::Folder(folder) if !folder.join(sqlite::FILE_NAME).exists() => Ok(None),
             Place::Folder(folder) => match Sqlite::open_read_only(folder) {
-                Ok(store) => Ok(Some(AnyStore::Sqlite(Arc::new(store)))),
+                Ok(store) => Ok(Some(AnyStore::Sqlite(Arc::new(store).on_own_thread()))),
                 // A folder is one user's, so nobody else has to be asked; a database may have servers of an older version.
                 Err(StoreError::TooOld { found, known }) => match self.open_to_write().await {
                     Ok(store) => Ok(Some(store)),

@@ -127,6 +127,7 @@ where
     loop {
         match open().await {
             Ok(store) => {
+                let store = store.on_own_thread();
                 retry.succeeded();
                 let keeper = Keeper::new(&*store, setup, journal);
                 if keep_up(&mut intake, keeper, Indexing::new(&*store, journal.counters()))

@@ -1,6 +1,6 @@
 //! The store in one file.
 //!
-//! One thread writes (`writer`): it takes what has queued up, runs each request in a savepoint of its own, and commits the
+//! One at a time writes (`writer`): takes what has queued up, runs each request in a savepoint of its own, and commits the
 //! group with one fsync. Readers have connections of their own and never wait for it. Read `schema` first, then `record`
 //! (what a write does), `packs`, `tail` and `packing` (how parts lie together), `context` (what exchanges share), `hash_index` (why look-ups by
 //! hash are fast), `forget` and `sweep` (how things go again), `read`, `look_up` (what linking asks), `derived` (what linking stores and reads).
@@ -55,7 +55,7 @@ use crate::hash_prefix::HashPrefix;
 use crate::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, Pin, Taken};
 use crate::sqlite::hash_index::{Fresh, Needs};
-use crate::sqlite::writer::{Durability, Writer};
+use crate::sqlite::writer::{Durability, Session, Writer};
 use crate::store::{
     Answers, Beginning, BodyEnd, Depth, ExchangeRow, Finding, Half, Hit, Questions, Recorded, Result, SearchLag,
     SearchQuery, Selection, Spent, Stats, Store, StoreError, Versions,
@@ -108,10 +108,12 @@ pub struct Sqlite {
     /// Closed before the writer, whose connection is then the last and leaves no write-ahead log behind.
     readers: Option<Readers>,
     /// `None` where the store was opened for reading only.
-    writer: Option<Writer>,
+    writer: Option<Arc<Writer>>,
     fresh: Arc<RwLock<Fresh>>,
     /// Held as long as this process may write.
-    _lock: Option<File>,
+    _lock: Option<Arc<File>>,
+    /// Whoever asks has a thread of its own, and reads and writes on it.
+    has_own_thread: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -132,7 +134,7 @@ impl Sqlite {
         private(&path)?;
         let connection = Connection::open(&path).map_err(problem)?;
         let mut store = Self::start(connection, Some(Readers::new(path)), options)?;
-        store._lock = Some(lock);
+        store._lock = Some(Arc::new(lock));
         Ok(store)
     }
 
@@ -146,6 +148,7 @@ impl Sqlite {
             readers: Some(readers),
             fresh,
             _lock: None,
+            has_own_thread: false,
         })
     }
 
@@ -188,15 +191,29 @@ impl Sqlite {
         let fresh = Arc::new(RwLock::new(fresh));
         let writer = Writer::start(connection, Arc::clone(&fresh), options.commit_delay)?;
         Ok(Sqlite {
-            writer: Some(writer),
+            writer: Some(Arc::new(writer)),
             readers,
             fresh,
             _lock: None,
+            has_own_thread: false,
         })
     }
 
     fn writer(&self) -> Result<&Writer> {
-        self.writer.as_ref().ok_or(StoreError::ReadOnly)
+        self.writer.as_deref().ok_or(StoreError::ReadOnly)
+    }
+
+    /// Writes in one piece, and is done when it is committed.
+    async fn write<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        request: impl FnOnce(&mut Session) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let writer = self.writer()?;
+        match self.has_own_thread {
+            true => writer.run_here(durability, request).await,
+            false => writer.run(durability, request).await,
+        }
     }
 
     /// Runs a query that looks for no hash.
@@ -220,12 +237,11 @@ impl Sqlite {
         };
         let Some(readers) = self.readers.clone() else {
             return self
-                .writer()?
-                .run(Durability::OnDisk, move |session| with_fresh(session.connection()))
+                .write(Durability::OnDisk, move |session| with_fresh(session.connection()))
                 .await;
         };
         let written_elsewhere = self.writer.is_none().then(|| Arc::clone(&self.fresh));
-        let task = tokio::task::spawn_blocking(move || {
+        let read = move || {
             let connection = readers.take()?;
             if let Some(fresh) = written_elsewhere {
                 catch_up(&connection, &fresh, needs)?;
@@ -236,8 +252,13 @@ impl Sqlite {
             snapshot.finish().map_err(problem)?;
             readers.give_back(connection);
             outcome
-        });
-        task.await.map_err(|_| StoreError::Stopped)?
+        };
+        if self.has_own_thread {
+            return read();
+        }
+        tokio::task::spawn_blocking(read)
+            .await
+            .map_err(|_| StoreError::Stopped)?
     }
 }
 
@@ -363,10 +384,20 @@ fn problem(error: rusqlite::Error) -> StoreError {
 }
 
 impl Store for Sqlite {
+    fn on_own_thread(self: Arc<Self>) -> Arc<Self> {
+        // Most reads and writes take less than it takes to wake another thread up.
+        Arc::new(Sqlite {
+            readers: self.readers.clone(),
+            writer: self.writer.clone(),
+            fresh: Arc::clone(&self.fresh),
+            _lock: self._lock.clone(),
+            has_own_thread: true,
+        })
+    }
+
     async fn owner(&self, name: &str) -> Result<OwnerId> {
         let name = name.to_owned();
-        self.writer()?
-            .run(Durability::OnDisk, move |session| record::owner(session, &name))
+        self.write(Durability::OnDisk, move |session| record::owner(session, &name))
             .await
     }
 
@@ -381,19 +412,17 @@ impl Store for Sqlite {
     }
 
     async fn record(&self, owner: OwnerId, batch: Vec<NewExchange>) -> Result<Vec<Recorded>> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| {
-                record::record(session, owner, &batch)
-            })
-            .await
+        self.write(Durability::OnDisk, move |session| {
+            record::record(session, owner, &batch)
+        })
+        .await
     }
 
     async fn project(&self, owner: OwnerId, batch: Vec<Projected>) -> Result<u64> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| {
-                project::project(session, owner, &batch)
-            })
-            .await
+        self.write(Durability::OnDisk, move |session| {
+            project::project(session, owner, &batch)
+        })
+        .await
     }
 
     async fn look_up(&self, owner: OwnerId, questions: Questions, as_of: Micros) -> Result<Answers> {
@@ -480,11 +509,10 @@ impl Store for Sqlite {
     }
 
     async fn save_links(&self, owner: OwnerId, changes: LinkChanges) -> Result<bool> {
-        self.writer()?
-            .run(Durability::Repeatable, move |session| {
-                derived::save(session.connection(), owner, &changes)
-            })
-            .await
+        self.write(Durability::Repeatable, move |session| {
+            derived::save(session.connection(), owner, &changes)
+        })
+        .await
     }
 
     async fn links(&self, owner: OwnerId, which: Links) -> Result<Vec<LinkRow>> {
@@ -503,11 +531,10 @@ impl Store for Sqlite {
     }
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| {
-                log::save(session.connection(), owner, &changes)
-            })
-            .await
+        self.write(Durability::OnDisk, move |session| {
+            log::save(session.connection(), owner, &changes)
+        })
+        .await
     }
 
     async fn records(&self, owner: OwnerId, which: Records) -> Result<Vec<RecordRow>> {
@@ -526,11 +553,10 @@ impl Store for Sqlite {
             true => Durability::Repeatable,
             false => Durability::OnDisk,
         };
-        self.writer()?
-            .run(durability, move |session| {
-                names::save(session.connection(), owner, &changes)
-            })
-            .await
+        self.write(durability, move |session| {
+            names::save(session.connection(), owner, &changes)
+        })
+        .await
     }
 
     async fn names(&self, owner: OwnerId, which: Names) -> Result<Vec<NameRow>> {
@@ -544,11 +570,10 @@ impl Store for Sqlite {
     }
 
     async fn pin(&self, owner: OwnerId, pins: Vec<Pin>) -> Result<Vec<Pin>> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| {
-                names::pin(session.connection(), owner, &pins)
-            })
-            .await
+        self.write(Durability::OnDisk, move |session| {
+            names::pin(session.connection(), owner, &pins)
+        })
+        .await
     }
 
     async fn pins(&self, owner: OwnerId, keys: Vec<[u8; 32]>) -> Result<Vec<Pin>> {
@@ -569,22 +594,19 @@ impl Store for Sqlite {
     }
 
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
-        self.writer()?
-            .run(Durability::Repeatable, move |session| {
-                search::index_texts(session, limit)
-            })
-            .await
+        self.write(Durability::Repeatable, move |session| {
+            search::index_texts(session, limit)
+        })
+        .await
     }
 
     async fn forget(&self, owner: OwnerId, what: Forgetting) -> Result<Forgotten> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| forget::forget(session, owner, &what))
+        self.write(Durability::OnDisk, move |session| forget::forget(session, owner, &what))
             .await
     }
 
     async fn sweep(&self, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
-        self.writer()?
-            .run(Durability::OnDisk, move |session| sweep::sweep(session, owner, is_dry))
+        self.write(Durability::OnDisk, move |session| sweep::sweep(session, owner, is_dry))
             .await
     }
 

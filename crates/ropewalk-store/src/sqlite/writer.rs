@@ -1,13 +1,14 @@
-//! The one thread that writes.
+//! The one who writes.
 //!
-//! Requests queue up while a commit waits for the disk; all that are there when it is done form the next group. Each runs in
-//! a savepoint, so that one that fails leaves nothing and the others do not notice; the group is committed once and
-//! only then answered.
+//! Requests queue up while a commit waits for the disk; all that are there when it is done form the next group, which a thread
+//! writes. Each runs in a savepoint, so that one that fails leaves nothing and the others do not notice; the group is committed
+//! once and only then answered. Whoever has a thread of their own writes on it while nobody else does: to wake another thread up
+//! takes longer than most of what is written.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -72,6 +73,20 @@ enum Request {
 pub(super) struct Writer {
     queue: Option<SyncSender<Request>>,
     thread: Option<JoinHandle<()>>,
+    desk: Arc<Mutex<Desk>>,
+}
+
+/// What it takes to write. Whoever has it writes.
+struct Desk {
+    session: Session,
+    sweep: Sweep,
+    commit_delay: Duration,
+}
+
+impl std::fmt::Debug for Desk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Desk").finish_non_exhaustive()
+    }
 }
 
 /// An owner, a kind of rows and a hash, filled up with zeros where it is shorter.
@@ -232,15 +247,36 @@ impl Writer {
             untidy: BTreeSet::new(),
             has_rewritten: false,
         };
+        let desk = Arc::new(Mutex::new(Desk {
+            session,
+            sweep,
+            commit_delay,
+        }));
         let (queue, requests) = sync_channel(QUEUE_MAX);
+        let at_desk = Arc::clone(&desk);
         let thread = std::thread::Builder::new()
             .name("ropewalk-writer".to_owned())
-            .spawn(move || work(session, sweep, &requests, commit_delay))
+            .spawn(move || work(&at_desk, &requests))
             .map_err(cannot_start)?;
         Ok(Writer {
             queue: Some(queue),
             thread: Some(thread),
+            desk,
         })
+    }
+
+    /// Like [`Self::run`], on this thread where nobody else writes.
+    pub(super) async fn run_here<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        request: impl FnOnce(&mut Session) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let Ok(mut desk) = self.desk.try_lock() else {
+            return self.run(durability, request).await;
+        };
+        let mut outcome = Err(StoreError::Stopped);
+        let committed = desk.write(durability, |session| outcome = in_savepoint(session, request));
+        after_commit(outcome, &committed)
     }
 
     /// Runs a request in the next group and gives its outcome once the group is committed.
@@ -253,12 +289,8 @@ impl Writer {
         let job: Job = Box::new(move |session| {
             let result = in_savepoint(session, request);
             Box::new(move |commit: &Result<()>| {
-                let result = match commit {
-                    Ok(()) => result,
-                    Err(error) => result.and(Err(shared_failure(error))),
-                };
                 // Nobody waits any more: the caller was cancelled, and what is committed stays.
-                let _ = answer.send(result);
+                let _ = answer.send(after_commit(result, commit));
             })
         });
         self.send(Request::Grouped(job, durability)).await?;
@@ -340,13 +372,22 @@ fn in_savepoint<T>(session: &mut Session, request: impl FnOnce(&mut Session) -> 
     }
 }
 
-fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, commit_delay: Duration) {
+fn after_commit<T>(result: Result<T>, commit: &Result<()>) -> Result<T> {
+    match commit {
+        Ok(()) => result,
+        Err(error) => result.and(Err(shared_failure(error))),
+    }
+}
+
+fn work(desk: &Mutex<Desk>, requests: &Receiver<Request>) {
     let mut next = None;
     while let Some(first) = next.take().or_else(|| requests.recv().ok()) {
+        // Somebody panicked who wrote: what is in memory may be wrong. What is on disk is whole, for whoever opens it again.
+        let Ok(mut desk) = desk.lock() else { return };
         let (mut group, mut durability) = match first {
             Request::Grouped(job, durability) => (vec![job], durability),
             Request::Alone(alone) => {
-                alone(&mut session);
+                alone(&mut desk.session);
                 continue;
             }
         };
@@ -362,12 +403,33 @@ fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, co
                 Err(_) => break,
             }
         }
-        let began = begin(&session.connection, durability);
         let mut answers = Vec::new();
-        for job in group {
-            answers.push(job(&mut session));
+        let outcome = desk.write(durability, |session| {
+            answers.extend(group.into_iter().map(|job| job(session)));
+        });
+        drop(desk);
+        for answer in answers {
+            answer(&outcome);
         }
-        let outcome = began.and_then(|()| commit(&mut session, &mut sweep));
+    }
+    // A clean end leaves nothing in the log, and one file without a write-ahead log beside it.
+    if let Ok(mut desk) = desk.lock() {
+        let Desk { session, sweep, .. } = &mut *desk;
+        finish(session, sweep);
+    }
+}
+
+impl Desk {
+    /// Runs a group of requests and commits it.
+    fn write(&mut self, durability: Durability, group: impl FnOnce(&mut Session)) -> Result<()> {
+        let Desk {
+            session,
+            sweep,
+            commit_delay,
+        } = self;
+        let began = begin(&session.connection, durability);
+        group(session);
+        let outcome = began.and_then(|()| commit(session, sweep));
         if outcome.is_err() {
             // Nothing of the group happened. What it knew about its own rows is wrong now.
             session.forget_known();
@@ -376,14 +438,10 @@ fn work(mut session: Session, mut sweep: Sweep, requests: &Receiver<Request>, co
             let _ = session.connection.execute_batch("ROLLBACK");
         }
         if durability == Durability::OnDisk {
-            std::thread::sleep(commit_delay);
+            std::thread::sleep(*commit_delay);
         }
-        for answer in answers {
-            answer(&outcome);
-        }
+        outcome
     }
-    // A clean end leaves nothing in the log, and one file without a write-ahead log beside it.
-    finish(&mut session, &mut sweep);
 }
 
 /// The log is written in order, so that whatever is on disk has all before it there as well.

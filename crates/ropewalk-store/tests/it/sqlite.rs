@@ -3,6 +3,7 @@
 use std::fs::OpenOptions;
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
+use std::sync::Arc;
 
 use ropewalk_store::derived::Links;
 use ropewalk_store::facts::{Key, KeyKind, Micros, NewExchange, Position};
@@ -246,4 +247,43 @@ async fn a_damaged_page_is_an_error_for_those_who_need_it() {
     );
     // The process lives, and says so by answering.
     assert!(store.stats(owner).await.is_ok());
+}
+
+/// Whoever has a thread of their own writes on it; whoever has none leaves it to the writer's. They take turns.
+#[tokio::test(flavor = "multi_thread")]
+async fn those_with_a_thread_of_their_own_and_others_write_beside_each_other() {
+    const BATCHES: usize = 20;
+    let folder = tempfile::tempdir().unwrap();
+    let store = Arc::new(open(folder.path()));
+    let owner = store.owner("o").await.unwrap();
+    let record = |store: Arc<Sqlite>, seed: u64| async move {
+        let mut turns = Turns::new(seed, 3, 5);
+        for _ in 0..BATCHES {
+            let mut batch = turns.batch(8);
+            for exchange in &mut batch {
+                exchange.id = format!("{seed}-{}", exchange.id);
+            }
+            store.record(owner, batch).await.unwrap();
+        }
+        turns.chain_to_look_up()
+    };
+    let own = Arc::clone(&store).on_own_thread();
+    let tasks = [
+        tokio::spawn(record(Arc::clone(&own), 1)),
+        tokio::spawn(record(Arc::clone(&store), 2)),
+        tokio::spawn(record(own, 3)),
+    ];
+    let mut chains = Vec::new();
+    for task in tasks {
+        chains.push(task.await.unwrap());
+    }
+    let stats = store.stats(owner).await.unwrap();
+    assert_eq!(stats.exchanges, 3 * BATCHES as u64 * 8);
+    let questions = Questions {
+        chains,
+        limit: 3,
+        ..Questions::default()
+    };
+    let answers = store.look_up(owner, questions, Micros::MAX).await.unwrap();
+    assert!(answers.deepest.iter().all(Option::is_some));
 }
