@@ -27,6 +27,11 @@ pub(super) fn title_among<'r>(
 impl<S: Store> View<'_, S> {
     /// What a log calls the session of a conversation.
     pub(super) async fn logged_title(&self, root: ExchangeNumber) -> Result<Option<String>> {
+        // Only logs have titles, and an exchange is much to read for somebody who imported none.
+        let any = Records::All { after: None, limit: 1 };
+        if self.store.records(self.owner, any).await?.is_empty() {
+            return Ok(None);
+        }
         let Some(session) = self.find_row(root).await?.and_then(|row| row.session) else {
             return Ok(None);
         };
