@@ -72,7 +72,7 @@ function old(): string {
     const timestamp = new Date(Date.now() - 86_400_000 + 1_000 * (seconds += 1)).toISOString();
     const answer = { id: `msg_${uuid}`, type: "message", model: "claude-opus-4-5", usage: { input_tokens: 10, output_tokens: 5 } };
     const message = { ...(role === "assistant" && answer), role, content };
-    return JSON.stringify({ type: role, uuid, parentUuid, isSidechain, sessionId: OLD_SESSION, version: "1.0.50", cwd: "/home/x", timestamp, message });
+    return JSON.stringify({ type: role, uuid, parentUuid, isSidechain, sessionId: OLD_SESSION, version: "1.0.50", cwd: "/srv/ship", timestamp, message });
   };
   const call = { type: "tool_use", id: "toolu_old", name: "Task", input: { subagent_type: "scout", description: "look", prompt: "Look in the hold." } };
   return [
