@@ -21,7 +21,6 @@ use ropewalk_store::facts::{Micros, NewExchange};
 use ropewalk_store::sqlite::{FILE_NAME, Options, Sqlite};
 use ropewalk_store::store::{Depth, Store};
 use ropewalk_testkit::conversation::{Conversation, Turn};
-use ropewalk_wire::Memo;
 
 const TURNS: usize = 300;
 
@@ -67,7 +66,7 @@ fn main() {
 
 /// The exchanges of all turns, each prepared with what is known from the one before.
 fn without_search(turns: &[Turn]) -> Vec<NewExchange> {
-    let mut memo: Option<Memo> = None;
+    let mut memo = None;
     let mut exchanges = Vec::with_capacity(turns.len());
     for (number, turn) in turns.iter().enumerate() {
         let prepared = prepare(&raw(number, turn), memo.as_ref(), &BundledPrices);
