@@ -45,8 +45,8 @@ export function useLive(isAllowed: boolean): void {
       close();
       source = new EventSource(paths.events);
       source.onopen = () => {
-        // What happened while nobody listened is not told again.
-        if (connection === "lost") refresh(null);
+        // What happened while nobody listened is not told again, nor what happened between a first answer and the first word.
+        if (connection !== "live") refresh(null);
         become("live");
       };
       source.onerror = () => {
