@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use memchr::memmem;
 use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::{Block, Message, Role};
@@ -166,7 +167,7 @@ impl Outline {
         let users = self.messages.iter().filter(|(_, message)| message.role == Role::User);
         let mut texts = users.flat_map(|(_, message)| message.blocks.iter().filter_map(text_of));
         let text = texts.find(|text| {
-            let mut starts = CONTINUES.iter().filter(|start| text.contains(**start));
+            let mut starts = CONTINUES.iter().filter(|start| says(text, start));
             starts.any(|start| normalise(text).starts_with(start))
         })?;
         Some(summaries(&normalise(text)))
@@ -201,7 +202,12 @@ const CONTINUES: [&str; 2] = [
 const SILENCE: &str = "[Your previous response had no visible output";
 
 fn says_silence(text: &str) -> bool {
-    text.contains(SILENCE) && normalise(text).starts_with(SILENCE)
+    says(text, SILENCE) && normalise(text).starts_with(SILENCE)
+}
+
+/// Whole histories are looked through for words that hardly any has.
+fn says(text: &str, words: &str) -> bool {
+    memmem::find(text.as_bytes(), words.as_bytes()).is_some()
 }
 
 /// What may stand right before a summary.

@@ -100,7 +100,7 @@ async fn the_type_last_linked_for_a_name_is_expected_by_whoever_asks_for_it_next
         newcomer("changed", 202.0, "You search.", Some("recon")),
         parent("fourth", 300.0, "recon"),
         newcomer("outdated", 302.0, "You look.", Some("lookout")),
-        newcomer("current", 303.0, "You search.", None),
+        newcomer("current", 303.0, "You search.", Some("seeker")),
     ])
     .await;
     are_together(&placed, &["other", "renamed"]);
@@ -109,6 +109,32 @@ async fn the_type_last_linked_for_a_name_is_expected_by_whoever_asks_for_it_next
     assert_eq!(placed["outdated"].method, "new");
     are_together(&placed, &["fourth", "current"]);
     assert_eq!(placed["current"].method, "claim_type");
+}
+
+#[tokio::test]
+async fn a_nameless_newcomer_of_the_expected_type_and_other_words_is_a_child_within_its_session_only() {
+    let session = "x-claude-code-session-id";
+    let placed = link(&[
+        parent("top", 0.0, "recon"),
+        newcomer("known", 2.0, "You look.", Some("recon")),
+        // Somebody else's agent, whose own parent was not recorded.
+        parent("other", 100.0, "recon"),
+        newcomer("stray", 101.0, "You look.", None),
+        said(
+            "own",
+            105.0,
+            &[user("the task of call-other, before it was put into other words")],
+        )
+        .kind("You look.", &["Read"])
+        .answered(&answer("done by own")),
+        parent("third", 200.0, "recon").header(session, "s3"),
+        newcomer("nameless", 202.0, "You look.", None).header(session, "s3"),
+    ])
+    .await;
+    are_apart(&placed, "other", "stray");
+    are_together(&placed, &["other", "own"]);
+    assert_eq!(placed["own"].method, "spawn_prompt");
+    are_together(&placed, &["third", "nameless"]);
 }
 
 #[tokio::test]

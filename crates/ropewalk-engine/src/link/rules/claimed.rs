@@ -67,9 +67,10 @@ impl Case<'_> {
             return Ok(None);
         }
         let tier = Tier::of(is_name, self.expects_my_type(call)?, name.is_some());
-        // Where the call says with which words the child begins, and nothing else fits, only one of the same session.
-        let may_be_any = me.is_of_same_session(call.parent) || call.spawn.prompt.is_none();
-        Ok(tier.filter(|tier| *tier != Tier::Any || may_be_any))
+        // Where the call says with which words the child begins, one that begins with others and does not say its name is taken only
+        // within a session: all agents of a client may be of one type, and the right one would be turned away.
+        let may_be_nameless = me.is_of_same_session(call.parent) || call.spawn.prompt.is_none();
+        Ok(tier.filter(|_| name.is_some() || may_be_nameless))
     }
 
     /// Whether the type that was last linked for the call's name, before the call, is this one's.
