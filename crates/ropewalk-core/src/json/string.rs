@@ -138,7 +138,7 @@ pub(super) fn decode(literal: &str) -> String {
 pub fn encode_into(text: &str, style: Style, out: &mut Vec<u8>) {
     let bytes = text.as_bytes();
     let mut done = 0;
-    while let Some(offset) = bytes[done..].iter().position(|b| needs_look(*b, style)) {
+    while let Some(offset) = find_escape(&bytes[done..], style) {
         let at = done + offset;
         out.extend_from_slice(&bytes[done..at]);
         done = at + encode_one(text, at, style, out);
@@ -173,16 +173,27 @@ pub(super) fn recode_into(literal: &str, style: Style, out: &mut Vec<u8>) {
     encode_into(&literal[done..], style, out);
 }
 
-/// Bytes that may start an escape in that style; the rest is copied as it is.
-fn needs_look(byte: u8, style: Style) -> bool {
-    if byte < 0x20 || byte == b'"' || byte == b'\\' {
-        return true;
-    }
+/// Where the first byte is that may start an escape in that style; the rest is copied as it is.
+fn find_escape(bytes: &[u8], style: Style) -> Option<usize> {
+    let is_always = |byte: u8| (byte < 0x20) | (byte == b'"') | (byte == b'\\');
     match style {
-        Style::Plain => false,
-        Style::Ascii => byte >= 0x7f,
-        Style::Html => matches!(byte, b'<' | b'>' | b'&' | 0xe2),
+        Style::Plain => find(bytes, is_always),
+        Style::Ascii => find(bytes, |byte| is_always(byte) | (byte >= 0x7f)),
+        Style::Html => find(bytes, |byte| {
+            is_always(byte) | (byte == b'<') | (byte == b'>') | (byte == b'&') | (byte == 0xe2)
+        }),
     }
+}
+
+/// Bytes that are looked at together.
+const AT_ONCE: usize = 32;
+
+/// Like `position`. Texts are long and escapes are rare, so many bytes are asked about without a branch for each.
+fn find(bytes: &[u8], is_it: impl Fn(u8) -> bool) -> Option<usize> {
+    let has_one = |chunk: &[u8]| chunk.iter().fold(false, |found, byte| found | is_it(*byte));
+    let clear = bytes.chunks_exact(AT_ONCE).take_while(|chunk| !has_one(chunk)).count() * AT_ONCE;
+    let found = bytes[clear..].iter().position(|byte| is_it(*byte))?;
+    Some(clear + found)
 }
 
 /// Writes the character at `at`, escaped if the style asks for it; returns its width in the text.

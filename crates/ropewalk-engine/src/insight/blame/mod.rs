@@ -142,7 +142,9 @@ impl<S: Store> View<'_, S> {
         let runs = runs(&steps);
         let mut contexts = Contexts::default();
         let mut costs = Costs::new(prices);
-        let in_force = contexts.of(self, row).await?;
+        // Of a run all stand behind the same parts, and the body of the first is the shortest.
+        let at = runs.last().map_or(row, |run| &steps[run.first]);
+        let in_force = contexts.of(self, at).await?;
         // The step that brought each part, going back as long as it was there.
         let mut brought: Vec<(usize, Option<Replaced>)> = vec![(0, None); in_force.len()];
         let mut open: Vec<usize> = (0..in_force.len()).collect();
