@@ -17,7 +17,7 @@ const REMOTE = "https://canary.invalid/picture.png";
 const said = (role: string, content: unknown) => ({ role, content });
 const source = (type: string, data: string) => ({ type: "image", source: { type: "base64", media_type: type, data } });
 
-function line(number: number, system: string, tools: string[], messages: unknown[], answer: string): string {
+function line(number: number, system: string, tools: string[], messages: unknown[], answer: string | unknown[]): string {
   const at = (second: number) => `2026-06-02T10:0${number}:${second === 0 ? "00" : "05"}Z`;
   const body = {
     model: "claude-opus-4-5",
@@ -26,6 +26,7 @@ function line(number: number, system: string, tools: string[], messages: unknown
     tools: tools.map((name) => ({ name, description: `what ${name} does`, input_schema: { type: "object" } })),
     messages,
   };
+  const content = typeof answer === "string" ? [{ type: "text", text: answer }] : answer;
   return JSON.stringify({
     v: 1,
     id: `marks-${number}`,
@@ -37,7 +38,7 @@ function line(number: number, system: string, tools: string[], messages: unknown
     response: {
       status: 200,
       headers: { "content-type": "application/json" },
-      body: { id: `msg_marks_${number}`, type: "message", role: "assistant", model: "claude-opus-4-5", content: [{ type: "text", text: answer }] },
+      body: { id: `msg_marks_${number}`, type: "message", role: "assistant", model: "claude-opus-4-5", content },
     },
     ended_at: at(5),
   });
@@ -58,14 +59,30 @@ function lines(): string[] {
     line(1, "You look at pictures.\nBe brief.", ["Read"], [first], "A red dot."),
     line(2, "You look at pictures.\nBe thorough, and say how sure you are.", ["Read"], second, "Quite sure."),
     line(3, "You look at pictures.\nBe thorough, and say how sure you are.", ["Read", "Write"], third, "It is written down."),
+    ...screenshot(),
+  ];
+}
+
+/** A tool that gives back a picture and no word. */
+function screenshot(): string[] {
+  const asked = said("user", "Look at the screenshot that I took.");
+  const call = [{ type: "tool_use", id: "toolu_shot", name: "Read", input: { file_path: "shot.png" } }];
+  const given = said("user", [{ type: "tool_result", tool_use_id: "toolu_shot", content: [source("image/png", PNG), source("image/svg+xml", SVG)] }]);
+  return [
+    line(4, "You look at files.", ["Read"], [asked], call),
+    line(5, "You look at files.", ["Read"], [asked, said("assistant", call), given], "It is a red dot as well."),
   ];
 }
 
 beforeAll(async () => {
   served = await Served.start(lines(), ["chatgpt"]);
-  const { conversation } = await served.api<{ conversation: { friendly_id: string } }>("/api/v1/conversations/marks-1");
-  talk = conversation.friendly_id;
+  talk = await friendlyId("marks-1");
 });
+
+async function friendlyId(exchange: string): Promise<string> {
+  const { conversation } = await served.api<{ conversation: { friendly_id: string } }>(`/api/v1/conversations/${exchange}`);
+  return conversation.friendly_id;
+}
 
 afterAll(async () => await served?.stop());
 
@@ -115,6 +132,21 @@ test("a picture is a thumbnail of its own bytes that opens, and nothing else is 
   await large.locator("img").waitFor();
   await page.keyboard.press("Escape");
   await expect.poll(() => large.count()).toBe(0);
+  expect(complaints).toEqual([]);
+  expect(outside).toEqual([]);
+  await page.context().close();
+});
+
+test("a picture that a tool gave back is shown below its call", async () => {
+  const { page, complaints, outside } = await served.open(`/conversations/${await friendlyId("marks-4")}`);
+  await page.getByText("It is a red dot as well.").waitFor();
+  await page.locator(".sidechain .operation").click();
+  const attached = page.locator(".sidechain .attachment");
+  await expect.poll(() => attached.count()).toBe(2);
+  await attached.first().locator("img").waitFor();
+  expect(await attached.first().locator("img").getAttribute("src")).toBe(`data:image/png;base64,${PNG}`);
+  await attached.last().getByText("cannot be shown").waitFor();
+  await picture(page, "picture-of-a-tool");
   expect(complaints).toEqual([]);
   expect(outside).toEqual([]);
   await page.context().close();

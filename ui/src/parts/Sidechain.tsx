@@ -1,14 +1,15 @@
 import { useEffect, useRef, useState } from "react";
+import type { TreeMessage } from "../api";
 import { counted } from "../pure/format";
 import type { Group, Operation, Session } from "../pure/session";
-import { partsOf } from "../pure/session";
+import { attachedTo, partsOf } from "../pure/session";
 import { lineOf, toolOf, type Tool } from "../pure/tools";
 import { firstLine, visible } from "../pure/visible";
 import { Turned } from "../remembered";
 import { follow } from "../router";
 import { Diff } from "./Diff";
 import { Icon } from "./Icon";
-import { LongText, useOpened } from "./Said";
+import { LongText, Said, useOpened } from "./Said";
 
 interface Panel {
   session: Session;
@@ -116,8 +117,17 @@ function Viewer({ tool, operation }: { tool: Tool; operation: Operation }) {
           <LongText text={operation.result.content} id={`${key} result`} as={tool.is === "agent" ? "markdown" : "plain"} />
         </div>
       )}
+      {operation.result && <Attached result={operation.result} id={key} />}
     </div>
   );
+}
+
+/** Pictures and files that the tool gave back. */
+function Attached({ result, id }: { result: TreeMessage; id: string }) {
+  const { parts, exchange } = attachedTo(result);
+  return parts.map((part, at) => (
+    <Said key={at} part={part} behind={parts.slice(at + 1)} id={`${id} attached ${at}`} isUser={false} exchange={exchange} />
+  ));
 }
 
 function Input({ tool, id }: { tool: Tool; id: string }) {

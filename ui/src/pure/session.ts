@@ -277,6 +277,12 @@ export type Part =
   | { is: "image"; kind: string; detail: string; length: number }
   | { is: "other"; kind: string; json: string };
 
+/** Pictures and files that a tool gave back, and the exchange whose request has them. */
+export function attachedTo(result: TreeMessage): { parts: Part[]; exchange: string | null } {
+  const { sent_in: exchange } = record(result.message_data);
+  return { parts: partsOf(result).filter((part) => part.is === "image"), exchange: typeof exchange === "string" ? exchange : null };
+}
+
 const REMINDER = /\s*<system-reminder>[\s\S]*?<\/system-reminder>/gi;
 
 /** What a message says, block by block. Tool operations are beside it, and reminders are not what anybody said. */

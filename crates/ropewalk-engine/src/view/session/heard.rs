@@ -14,8 +14,9 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store};
 use ropewalk_wire::RequestBody;
+use serde_json::Value;
 
-use super::draft::{Brief, Draft, Said, Source, record};
+use super::draft::{Brief, Draft, Said, Source, attached, record};
 use super::texts::{message_data, parts, said_by_parts};
 use crate::link::decision::{Linked, Place};
 use crate::link::settle::BranchRecord;
@@ -37,7 +38,16 @@ pub(super) type Subagents = HashMap<ExchangeNumber, Option<String>>;
 struct Answer {
     draft: Draft,
     parts: Vec<Part>,
-    outputs: Vec<(ToolOutput, Option<Micros>)>,
+    outputs: Vec<Given>,
+}
+
+/// What a tool gave back.
+#[derive(Debug)]
+struct Given {
+    output: ToolOutput,
+    /// Pictures and files.
+    attached: Option<Value>,
+    at: Option<Micros>,
 }
 
 #[derive(Debug, Default)]
@@ -255,7 +265,7 @@ impl Heard {
                 }
                 Role::User => {
                     let at = self.asked_at.get(&spot).copied().or(Some(row.at));
-                    self.results(agent, message, answer, at);
+                    self.results((agent, &row.id), message, answer, at);
                     if let Some(said) = said_beside_results(message) {
                         let mut draft = self.draft(self.name(spot), MessageKind::User, agent, row, said);
                         let uuid = draft.record.uuid.clone();
@@ -288,8 +298,14 @@ impl Heard {
         }
     }
 
-    /// Gives results to the answers that called for them.
-    fn results(&mut self, agent: ExchangeNumber, message: &Message, before: Option<usize>, at: Option<Micros>) {
+    /// Gives the results in a message of an agent's exchange to the answers that called for them.
+    fn results(
+        &mut self,
+        (agent, exchange_id): (ExchangeNumber, &str),
+        message: &Message,
+        before: Option<usize>,
+        at: Option<Micros>,
+    ) {
         for block in &message.blocks {
             let Block::ToolResult(result) = block else { continue };
             let output = ToolOutput::from_model(result);
@@ -298,7 +314,8 @@ impl Heard {
                 .as_ref()
                 .and_then(|id| self.calls.get(&(agent, id.clone())));
             if let Some(answer) = called.copied().or(before) {
-                self.answers[answer].outputs.push((output, at));
+                let attached = attached(result, exchange_id);
+                self.answers[answer].outputs.push(Given { output, attached, at });
             }
         }
     }
@@ -447,7 +464,7 @@ fn said_beside_results(message: &Message) -> Option<Said> {
 
 /// The tool operations of an answer. Results that answer none of its calls hang below it.
 fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
-    let outputs: Vec<ToolOutput> = answer.outputs.iter().map(|(output, _)| output.clone()).collect();
+    let outputs: Vec<ToolOutput> = answer.outputs.iter().map(|given| given.output.clone()).collect();
     let uuid = &answer.draft.record.uuid;
     let extracted = extract(uuid, &answer.parts, &outputs);
     let calls: Vec<Option<String>> = answer
@@ -458,12 +475,9 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
             Part::Text(_) => None,
         })
         .collect();
-    let brought_at = |id: Option<&str>| {
-        let same = answer
-            .outputs
-            .iter()
-            .find(|(output, _)| output.tool_use_id.as_deref() == id);
-        same.and_then(|(_, at)| *at)
+    let given_for = |id: Option<&str>| {
+        let mut all = answer.outputs.iter();
+        all.find(|given| given.output.tool_use_id.as_deref() == id)
     };
     let asked_at = answer.draft.record.at.map(|at| Micros(at.as_microsecond()));
     let mut add =
@@ -486,21 +500,23 @@ fn add_tools(answer: &Answer, drafts: &mut Vec<Draft>) {
         };
     for message in extracted.messages {
         let id = call_index(&message.uuid).and_then(|index| calls.get(index)?.clone());
-        let at = match message.kind {
-            MessageKind::ToolResult => brought_at(id.as_deref()),
-            _ => asked_at,
-        };
-        let said = Said {
+        let mut said = Said {
             is_error: message.is_error,
             ..Said::of_tool(message.kind, message.content)
         };
+        let mut at = asked_at;
+        if message.kind == MessageKind::ToolResult {
+            let given = given_for(id.as_deref());
+            at = given.and_then(|given| given.at);
+            said.data = given.and_then(|given| given.attached.clone());
+        }
         add(message.uuid, message.parent_uuid, message.kind, at, id, said);
     }
     for index in extracted.unpaired {
-        let (output, at) = &answer.outputs[index];
+        let given = &answer.outputs[index];
         let name = result_name(uuid, calls.len() + index);
-        let id = output.tool_use_id.clone();
-        let said = Said::of_output(output.clone());
-        add(name, uuid.clone(), MessageKind::ToolResult, *at, id, said);
+        let id = given.output.tool_use_id.clone();
+        let said = Said::of_output(given.output.clone(), given.attached.clone());
+        add(name, uuid.clone(), MessageKind::ToolResult, given.at, id, said);
     }
 }

@@ -16,7 +16,7 @@ use ropewalk_store::{Micros, Store};
 use serde_json::{Value, json};
 
 use super::Node;
-use super::draft::{Brief, Said, Source};
+use super::draft::{Brief, Said, Source, attached};
 use crate::view::message::{block_json, text_of};
 use crate::view::{Result, View};
 
@@ -157,7 +157,7 @@ impl<S: Store> View<'_, S> {
                 };
                 let said = ending.messages.iter();
                 let said = said.map(|placed| (&placed.message, &placed.nodes[..]));
-                take_from(said, &mut wanted, &ends, nodes, amount);
+                take_from(said, &row.id, &mut wanted, &ends, nodes, amount);
             }
             if is_missing(&wanted)
                 && let Some(read) = self.read_request(&row).await?
@@ -167,7 +167,7 @@ impl<S: Store> View<'_, S> {
                     done += count;
                     (&**message, &read.nodes()[done - count..done])
                 });
-                take_from(said, &mut wanted, &ends, nodes, amount);
+                take_from(said, &row.id, &mut wanted, &ends, nodes, amount);
             }
         }
         Ok(())
@@ -189,6 +189,7 @@ fn call_json(parts: &[Part], id: Option<&str>, index: usize) -> String {
 /// Fills in what messages of a request, each with its nodes, have of what is wanted. `ends` are the nodes where other messages end.
 fn take_from<'m>(
     said_in_it: impl Iterator<Item = (&'m Message, &'m [NodeHash])>,
+    exchange_id: &str,
     wanted: &mut HashMap<NodeHash, Vec<usize>>,
     ends: &HashSet<NodeHash>,
     nodes: &mut [Node],
@@ -208,7 +209,7 @@ fn take_from<'m>(
             };
             for at in wanted.remove(hash).unwrap_or_default() {
                 let draft = &mut nodes[at].draft;
-                if let Some(said) = said(draft.record.kind, message.role, block, &since) {
+                if let Some(said) = said(draft.record.kind, message.role, block, &since, exchange_id) {
                     draft.said = amount.of(said);
                 }
             }
@@ -220,10 +221,11 @@ fn take_from<'m>(
 }
 
 /// `None` where the block cannot be the record's: a record that says nothing ends where the one before it does.
-fn said(kind: MessageKind, role: Role, block: &Block, since: &[Block]) -> Option<Said> {
+fn said(kind: MessageKind, role: Role, block: &Block, since: &[Block], exchange_id: &str) -> Option<Said> {
     match (kind, role, block) {
         (MessageKind::ToolResult, Role::User, Block::ToolResult(result)) => {
-            Some(Said::of_output(ToolOutput::from_model(result)))
+            let output = ToolOutput::from_model(result);
+            Some(Said::of_output(output, attached(result, exchange_id)))
         }
         (MessageKind::ToolUse, Role::Assistant, call @ Block::ToolUse(_)) => {
             let parts = Part::from_blocks(std::slice::from_ref(call));
