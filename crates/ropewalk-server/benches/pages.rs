@@ -17,8 +17,9 @@ use bytes::Bytes;
 use http::Request;
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_core::model::Provider;
+use ropewalk_engine::link::RECORDED_BYTES_MAX;
 use ropewalk_engine::logged::{LogMessage, LogPreparer, LogTurn, MessageNumber};
-use ropewalk_engine::prepare::Preparer;
+use ropewalk_engine::prepare::{Prepared, Preparer};
 use ropewalk_engine::spawn::SpawnTools;
 use ropewalk_engine::{RawExchange, Recorder, Witness};
 use ropewalk_server::{Access, Api, Problem, Source};
@@ -107,49 +108,64 @@ impl<'s> Told<'s> {
         self.last = Some(said);
     }
 
+    /// Tells of more turns. They are recorded and linked together, as many as linking remembers the requests of: of what it does not, it
+    /// would read the whole history again for each.
     async fn go_on(&mut self, turns: usize) {
-        for first in (0..turns).step_by(BATCH) {
-            let mut batch = Vec::new();
-            for _ in first..turns.min(first + BATCH) {
-                self.said("user", RecordKind::User);
-                let hints = self
-                    .session
-                    .map(|session| ("x-claude-code-session-id".to_owned(), session.to_owned()));
-                let number = self.turns;
-                let turn = LogTurn {
-                    id: format!("turn-{number}"),
-                    provider: Provider::Anthropic,
-                    at: at(number),
-                    ended_at: Some(Micros(at(number).0 + 1_000_000)),
-                    spawned_at: Vec::new(),
-                    model: Some("claude-opus-4-5".to_owned()),
-                    project: None,
-                    hints: hints.into_iter().collect(),
-                    request_id: None,
-                    asked: self.last,
-                    answer: answer(number),
-                    cut_off: false,
-                    is_estimate: false,
-                    provenance: Provenance {
-                        file: "log".to_owned(),
-                        line: number as u64,
-                        uuid: None,
-                        aliases: Vec::new(),
-                        log_begun: None,
-                    },
-                };
-                batch.push(self.preparer.turn(&turn).unwrap());
-                self.said("assistant", RecordKind::Assistant);
-                self.turns += 1;
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        for _ in 0..turns {
+            let prepared = self.turn();
+            bytes += prepared.outline_bytes;
+            batch.push(prepared);
+            if batch.len() == BATCH || bytes >= RECORDED_BYTES_MAX / 2 {
+                self.save(std::mem::take(&mut batch)).await;
+                bytes = 0;
             }
-            self.recorder.record_prepared(batch).await.unwrap();
-            let changes = LogChanges {
-                records: std::mem::take(&mut self.records),
-                ..LogChanges::default()
-            };
-            self.recorder.save_log(changes).await.unwrap();
-            self.recorder.link().await.unwrap();
         }
+        self.save(batch).await;
+    }
+
+    fn turn(&mut self) -> Prepared {
+        self.said("user", RecordKind::User);
+        let hints = self
+            .session
+            .map(|session| ("x-claude-code-session-id".to_owned(), session.to_owned()));
+        let number = self.turns;
+        let turn = LogTurn {
+            id: format!("turn-{number}"),
+            provider: Provider::Anthropic,
+            at: at(number),
+            ended_at: Some(Micros(at(number).0 + 1_000_000)),
+            spawned_at: Vec::new(),
+            model: Some("claude-opus-4-5".to_owned()),
+            project: None,
+            hints: hints.into_iter().collect(),
+            request_id: None,
+            asked: self.last,
+            answer: answer(number),
+            cut_off: false,
+            is_estimate: false,
+            provenance: Provenance {
+                file: "log".to_owned(),
+                line: number as u64,
+                uuid: None,
+                aliases: Vec::new(),
+                log_begun: None,
+            },
+        };
+        let prepared = self.preparer.turn(&turn).unwrap();
+        self.said("assistant", RecordKind::Assistant);
+        self.turns += 1;
+        prepared
+    }
+
+    async fn save(&mut self, batch: Vec<Prepared>) {
+        self.recorder.record_prepared(batch).await.unwrap();
+        let changes = LogChanges {
+            records: std::mem::take(&mut self.records),
+            ..LogChanges::default()
+        };
+        self.recorder.save_log(changes).await.unwrap();
+        self.recorder.link().await.unwrap();
     }
 }
 
