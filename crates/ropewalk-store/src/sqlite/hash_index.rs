@@ -111,8 +111,12 @@ impl Fresh {
             }
         }
         match self.entries.is_empty() {
-            // Sorted and put together at once: a tenth of what it takes one by one, and every command waits for it.
-            true => self.entries = read.into_iter().collect(),
+            // Sorted and put together at once: a tenth of what it takes one by one, and every command waits for it. What is sorted
+            // already is put together without the room that sorting in a set's own way takes.
+            true => {
+                read.sort_unstable();
+                self.entries = read.into_iter().collect();
+            }
             false => self.entries.extend(read),
         }
         Ok(())
