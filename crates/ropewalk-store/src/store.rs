@@ -622,6 +622,9 @@ pub trait Store: Send + Sync {
 
     fn search(&self, owner: OwnerId, query: SearchQuery) -> impl Future<Output = Result<Vec<Hit>>> + Send;
 
+    /// How many of an owner's texts search does not find yet.
+    fn search_lag(&self, owner: OwnerId) -> impl Future<Output = Result<SearchLag>> + Send;
+
     /// Indexes up to `limit` waiting texts and says how many are left.
     fn index_texts(&self, limit: usize) -> impl Future<Output = Result<SearchLag>> + Send;
 

@@ -154,6 +154,9 @@ impl<S: Store> Store for Watched<S> {
     async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
         watched!(self.search(owner, query))
     }
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        watched!(self.search_lag(owner))
+    }
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         watched!(self.index_texts(limit))
     }

@@ -214,6 +214,10 @@ impl Store for AnyStore {
         delegate!(self, store => store.search(owner, query))
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        delegate!(self, store => store.search_lag(owner))
+    }
+
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         delegate!(self, store => store.index_texts(limit))
     }

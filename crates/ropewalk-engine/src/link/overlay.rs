@@ -371,6 +371,10 @@ where
         Ok(hits)
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        self.base.search_lag(owner).await
+    }
+
     async fn index_texts(&self, _: usize) -> Result<SearchLag> {
         Err(StoreError::ReadOnly)
     }

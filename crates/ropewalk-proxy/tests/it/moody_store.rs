@@ -142,6 +142,9 @@ impl Store for Moody {
     async fn search(&self, owner: OwnerId, query: SearchQuery) -> Result<Vec<Hit>> {
         self.inner.search(owner, query).await
     }
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        self.inner.search_lag(owner).await
+    }
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.inner.index_texts(limit).await
     }

@@ -348,6 +348,10 @@ impl Store for Postgres {
         search::search(&self.client().await?, owner, &query).await
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        search::lag(&self.client().await?, owner).await
+    }
+
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         search::index_texts(&mut self.client().await?, limit).await
     }

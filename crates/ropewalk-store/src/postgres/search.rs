@@ -160,6 +160,12 @@ fn fragments(mut text: &str) -> Vec<&str> {
     fragments
 }
 
+pub(super) async fn lag(client: &Client, owner: OwnerId) -> Result<SearchLag> {
+    let rows = query(client, sql::WAITING_TEXTS, &[&owner.0]).await?;
+    let waiting = rows.first().map_or(0, |row| unsigned(row.get(0)));
+    Ok(SearchLag { waiting })
+}
+
 /// Indexes waiting texts of all owners, one owner after the other.
 pub(super) async fn index_texts(client: &mut Client, limit: usize) -> Result<SearchLag> {
     let mut left = i64::try_from(limit).unwrap_or(i64::MAX);

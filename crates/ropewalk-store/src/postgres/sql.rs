@@ -244,6 +244,7 @@ statements! {
     INSERT_WAITING_TEXTS = "INSERT INTO search_queue (owner_id, exchange, digest, source, at, part, text) SELECT $1, new.* \
         FROM unnest($2::bigint[], $3::bigint[], $4::smallint[], $5::bigint[], $6::bigint[], $7::text[]) AS new \
         ON CONFLICT DO NOTHING";
+    WAITING_TEXTS = "SELECT count(*) FROM search_queue WHERE owner_id = $1";
     WAITING_OWNERS = "SELECT owner_id, count(*) FROM search_queue GROUP BY owner_id ORDER BY owner_id";
     TAKE_WAITING_TEXTS = "DELETE FROM search_queue WHERE owner_id = $1 AND (exchange, digest) IN (\
         SELECT exchange, digest FROM search_queue WHERE owner_id = $1 ORDER BY exchange, digest LIMIT $2 \

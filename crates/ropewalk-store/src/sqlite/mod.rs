@@ -593,6 +593,10 @@ impl Store for Sqlite {
             .await
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        self.read(move |connection, _| search::lag(connection, owner)).await
+    }
+
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         self.write(Durability::Repeatable, move |session| {
             search::index_texts(session, limit)

@@ -109,6 +109,14 @@ fn unreadable() -> StoreError {
     StoreError::Damaged("a text to be found cannot be read".to_owned())
 }
 
+pub(super) fn lag(connection: &Connection, owner: OwnerId) -> Result<SearchLag> {
+    let select = "SELECT last_text - indexed_text FROM owner WHERE owner_id = ?1";
+    let waiting = connection.query_row(select, [owner.0], |row| row.get::<_, i64>(0));
+    Ok(SearchLag {
+        waiting: waiting.map_err(problem)?.cast_unsigned(),
+    })
+}
+
 /// Texts are indexed in the order of their numbers, owners side by side.
 pub(super) fn index_texts(session: &mut Session, limit: usize) -> Result<SearchLag> {
     let mut fresh = std::mem::take(&mut session.texts);

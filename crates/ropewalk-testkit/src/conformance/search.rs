@@ -30,6 +30,10 @@ pub async fn words_are_found_wherever_they_were_said<S: Store + 'static>(store: 
     let other = fresh_owner(&*store).await;
     let number = record_one(&*store, owner, &talkative("talk", 0)).await.number;
     index_all(&*store).await;
+    for owner in [owner, other] {
+        let lag = store.search_lag(owner).await.expect("an owner's lag is known");
+        assert_eq!(lag.waiting, 0);
+    }
     for (word, source) in [
         ("pangolin", TextSource::ToolResult),
         ("okapi", TextSource::Assistant),

@@ -174,6 +174,14 @@ impl Store for MemoryStore {
         self.with(owner, |owned| Ok(owned.search(&query)))
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        self.with(owner, |owned| {
+            Ok(SearchLag {
+                waiting: owned.waiting.len() as u64,
+            })
+        })
+    }
+
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         let mut left = limit;
         let mut owners = self.lock();

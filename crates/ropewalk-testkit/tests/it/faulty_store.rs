@@ -297,6 +297,10 @@ impl Store for Faulty {
         self.inner.search(self.read_as(owner), query).await
     }
 
+    async fn search_lag(&self, owner: OwnerId) -> Result<SearchLag> {
+        self.inner.search_lag(owner).await
+    }
+
     async fn index_texts(&self, limit: usize) -> Result<SearchLag> {
         if self.has(Fault::NothingIsIndexed) {
             return Ok(SearchLag::default());

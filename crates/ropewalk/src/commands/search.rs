@@ -3,16 +3,18 @@
 use std::collections::HashMap;
 
 use jiff::Timestamp;
-use ropewalk_engine::view::utc;
+use ropewalk_engine::view::{View, utc};
 use ropewalk_store::Store as _;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{Hit, SearchQuery};
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
+use crate::any_store::AnyStore;
 use crate::cli::Search;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
-use crate::print::out::Out;
+use crate::print::number::counted;
+use crate::print::out::{Out, say};
 use crate::print::text::one_line;
 use crate::print::time;
 
@@ -33,6 +35,7 @@ pub(crate) async fn run(context: &Context, arguments: &Search) -> Result<(), Fai
         since: since.transpose()?,
         limit: arguments.count,
     };
+    say_if_behind(&view).await?;
     let hits = view.store.search(view.owner, query).await?;
     if hits.is_empty() {
         return Err(
@@ -64,6 +67,18 @@ pub(crate) async fn run(context: &Context, arguments: &Search) -> Result<(), Fai
         out.fitted(&format!("{INDENT}{text}"))?;
     }
     out.finish()
+}
+
+/// Says how much cannot be found yet: who looks for a secret must not take silence for an answer.
+pub(super) async fn say_if_behind(view: &View<'_, AnyStore>) -> Result<(), Failure> {
+    let waiting = view.store.search_lag(view.owner).await?.waiting;
+    if waiting > 0 {
+        let texts = counted(waiting, "text is", "texts are");
+        say(&format!(
+            "{texts} not searchable yet; a running server or the next import makes them so"
+        ));
+    }
+    Ok(())
 }
 
 /// In front of a snippet.

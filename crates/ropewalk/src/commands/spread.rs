@@ -6,6 +6,7 @@ use ropewalk_engine::view::View;
 use ropewalk_store::Store as _;
 
 use super::hash::read;
+use super::search::say_if_behind;
 use crate::any_store::AnyStore;
 use crate::cli;
 use crate::context::Context;
@@ -19,6 +20,7 @@ pub(crate) async fn run(context: &Context, arguments: &cli::Spread) -> Result<()
     let store = context.read().await?;
     let view = context.view_to_find(&store).await?;
     let wanted = wanted(&view, arguments).await?;
+    say_if_behind(&view).await?;
     let spread = view.spread(&wanted).await?;
     if spread.exchanges.is_empty() {
         return Err(Failure::new(Kind::NotFound, "nobody was sent that, and nobody said it")

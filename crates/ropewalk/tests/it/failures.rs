@@ -1,8 +1,13 @@
 //! Errors: what happened, what to do, and the exit code that scripts rely on; the same as JSON. And what a time in the past works on.
 
+use ropewalk_core::cost::BundledPrices;
+use ropewalk_engine::{RawExchange, Recorder};
+use ropewalk_store::Sqlite;
+use ropewalk_store::sqlite::Options;
+use ropewalk_wire::exchange::ExchangeLine;
 use serde_json::Value;
 
-use crate::store::{TestStore, talk};
+use crate::store::{TestStore, talk, turn};
 use crate::{stderr, stdout};
 
 /// Command lines that fail: the exit code, a piece of the error, a piece of the hint.
@@ -112,6 +117,24 @@ fn a_damaged_store_is_an_internal_error() {
     let failed = store.run(&["log"]);
     assert_eq!(failed.status.code(), Some(5), "{}", stderr(&failed));
     assert!(stderr(&failed).contains("\nhint: "), "{}", stderr(&failed));
+}
+
+/// As a server leaves it that was killed before it had indexed what it recorded.
+#[tokio::test]
+async fn what_cannot_be_found_yet_is_said() {
+    let store = TestStore::with(&talk());
+    assert_eq!(stderr(&store.run(&["search", "walk"])), "");
+    let line = turn("late", 50, &["where is the zebra", "in the zoo"]).to_string();
+    let raw = RawExchange::try_from(ExchangeLine::parse(line.as_bytes()).unwrap()).unwrap();
+    let sqlite = Sqlite::open(&store.data(), &Options::default()).unwrap();
+    let mut recorder = Recorder::new(&sqlite, "local", &BundledPrices).await.unwrap();
+    recorder.record(&[raw]).await.unwrap();
+    drop(recorder);
+    drop(sqlite);
+    for verb in ["search", "spread"] {
+        let said = stderr(&store.run(&[verb, "where is the zebra"]));
+        assert!(said.contains("2 texts are not searchable yet"), "{verb}: {said}");
+    }
 }
 
 #[test]

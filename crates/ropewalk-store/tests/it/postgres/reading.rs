@@ -158,7 +158,11 @@ async fn search_finds_words_and_phrases_with_filters() {
     let mut later = turn("b", 200, &["quick and brown"], None);
     later.model = Some("model-2".to_owned());
     fresh.record_one(&later).await;
+    for (owner, waiting) in [(fresh.owner, 3), (other, 0)] {
+        assert_eq!(fresh.store.search_lag(owner).await.unwrap().waiting, waiting);
+    }
     assert_eq!(fresh.store.index_texts(2).await.unwrap().waiting, 1);
+    assert_eq!(fresh.store.search_lag(fresh.owner).await.unwrap().waiting, 1);
     assert_eq!(fresh.store.index_texts(10).await.unwrap().waiting, 0);
     let hits = fresh.search("quick brown").await;
     assert_eq!(hits.len(), 2);
