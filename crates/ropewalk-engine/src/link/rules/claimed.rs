@@ -63,14 +63,14 @@ impl Case<'_> {
         let is_name = name.is_some() && name == call.spawn.name.as_deref();
         // Strangers begin at any time. Unless its name says so, only another kind of agent than the parent may be the child.
         let is_other_kind = me.hash(HashKind::AgentType) != call.parent.hash(HashKind::AgentType);
-        if !is_name && !is_other_kind {
-            return Ok(None);
-        }
-        let tier = Tier::of(is_name, self.expects_my_type(call)?, name.is_some());
         // Where the call says with which words the child begins, one that begins with others and does not say its name is taken only
         // within a session: all agents of a client may be of one type, and the right one would be turned away.
         let may_be_nameless = me.is_of_same_session(call.parent) || call.spawn.prompt.is_none();
-        Ok(tier.filter(|_| name.is_some() || may_be_nameless))
+        let may_be_it = (is_name || is_other_kind) && (name.is_some() || may_be_nameless);
+        if !may_be_it {
+            return Ok(None);
+        }
+        Ok(Tier::of(is_name, self.expects_my_type(call)?, name.is_some()))
     }
 
     /// Whether the type that was last linked for the call's name, before the call, is this one's.

@@ -4,12 +4,9 @@ use jiff::Timestamp;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::hierarchy::{MessageKind, Part, Record, ToolOutput, tool_argument};
 use ropewalk_core::json::Doc;
-use ropewalk_core::model::{Block, Role, ToolContent, ToolResult};
 use ropewalk_store::Micros;
 use ropewalk_store::facts::ExchangeNumber;
-use serde_json::{Value, json};
-
-use crate::view::message::block_json;
+use serde_json::Value;
 
 #[derive(Debug, Clone)]
 pub(super) struct Draft {
@@ -94,16 +91,6 @@ impl Said {
             _ => Said::of_text(content),
         }
     }
-}
-
-/// The pictures and files that a tool gave back, with the exchange that sent them on to the model: its request has their bytes.
-pub(super) fn attached(result: &ToolResult, exchange_id: &str) -> Option<Value> {
-    let ToolContent::Blocks { blocks, .. } = &result.content else {
-        return None;
-    };
-    let media = blocks.iter().filter(|block| matches!(block, Block::Media(_)));
-    let media: Vec<Value> = media.map(block_json).collect();
-    (!media.is_empty()).then(|| json!({"role": Role::User.name(), "content": media, "sent_in": exchange_id}))
 }
 
 impl Brief {

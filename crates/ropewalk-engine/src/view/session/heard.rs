@@ -16,8 +16,8 @@ use ropewalk_store::{Micros, Store};
 use ropewalk_wire::RequestBody;
 use serde_json::Value;
 
-use super::draft::{Brief, Draft, Said, Source, attached, record};
-use super::texts::{message_data, parts, said_by_parts};
+use super::draft::{Brief, Draft, Said, Source, record};
+use super::texts::{attached, message_data, parts, said_by_parts};
 use crate::link::decision::{Linked, Place};
 use crate::link::settle::BranchRecord;
 use crate::spawn::{SpawnTools, prompt_hash};

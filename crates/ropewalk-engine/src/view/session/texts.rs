@@ -9,14 +9,14 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::hierarchy::{MessageKind, Part, ToolOutput, extract};
 use ropewalk_core::json::{Doc, to_compact_js};
-use ropewalk_core::model::{Block, Message, Role};
+use ropewalk_core::model::{Block, Message, Role, ToolContent, ToolResult};
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
 use serde_json::{Value, json};
 
 use super::Node;
-use super::draft::{Brief, Said, Source, attached};
+use super::draft::{Brief, Said, Source};
 use crate::view::message::{block_json, text_of};
 use crate::view::{Result, View};
 
@@ -52,8 +52,23 @@ pub(super) fn said_by_parts(parts: &[Part], blocks: &[Block]) -> Said {
     }
 }
 
-pub(super) fn message_data(role: Role, blocks: &[Block]) -> Value {
-    json!({"role": role.name(), "content": blocks.iter().map(block_json).collect::<Vec<_>>()})
+pub(super) fn message_data<'b>(role: Role, blocks: impl IntoIterator<Item = &'b Block>) -> Value {
+    json!({"role": role.name(), "content": blocks.into_iter().map(block_json).collect::<Vec<_>>()})
+}
+
+/// The pictures and files that a tool gave back, with the exchange that sent them on to the model: its request has their bytes.
+pub(super) fn attached(result: &ToolResult, exchange_id: &str) -> Option<Value> {
+    let ToolContent::Blocks { blocks, .. } = &result.content else {
+        return None;
+    };
+    let mut media = blocks
+        .iter()
+        .filter(|block| matches!(block, Block::Media(_)))
+        .peekable();
+    media.peek()?;
+    let mut data = message_data(Role::User, media);
+    data["sent_in"] = json!(exchange_id);
+    Some(data)
 }
 
 /// The parts of an answer: where the body is the provider's JSON, calls with their members in the order received.
