@@ -58,6 +58,23 @@ async fn a_title_is_not_given_to_another_conversation_with_the_same_words() {
     are_apart(&placed, "other", "title");
 }
 
+#[tokio::test]
+async fn samplings_of_one_moment_over_a_history_that_nobody_recorded_go_by_their_ids() {
+    let history = [
+        user(&"why is the rope so long ".repeat(20)),
+        answer(&"because it was spun in a walk of a thousand feet ".repeat(4)),
+        user("and then"),
+    ];
+    let sampled = |id, text| said(id, 0.0, &history).answered(&answer(text));
+    let placed = link(&[
+        sampled("middle", "Then it was laid."),
+        sampled("zenith", "Then it was tarred."),
+        sampled("anchor", "Then it was coiled."),
+    ])
+    .await;
+    assert_eq!(placed["anchor"].method, "new");
+}
+
 fn stateful(id: &str, at: f64, input: &[Value]) -> RawExchange {
     let request = json!({"model": "gpt-5", "instructions": "You help.", "input": input});
     let message = json!({"id": format!("msg_{id}"), "type": "message", "role": "assistant", "status": "completed",

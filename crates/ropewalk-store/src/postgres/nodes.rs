@@ -107,6 +107,7 @@ pub(super) struct Chain<'b> {
     /// The last node of the request, by index.
     input: usize,
     exchange: i64,
+    id: &'b str,
     at: i64,
     answered_at: i64,
 }
@@ -124,13 +125,55 @@ impl<'b> Chain<'b> {
             links,
             input: row.end.request_chain.len(),
             exchange: row.number,
+            id: &row.begin.id,
             at: row.at,
             answered_at: row.answered_at(),
         }
     }
 
-    fn seen_at(&self, index: usize) -> i64 {
-        if index > self.input { self.answered_at } else { self.at }
+    fn speaker(&self, index: usize) -> Speaker<'b> {
+        let in_answer = index > self.input;
+        Speaker {
+            seen_at: if in_answer { self.answered_at } else { self.at },
+            depth: self.input as i64,
+            id: self.id,
+            exchange: self.exchange,
+            in_answer,
+        }
+    }
+
+    /// Exchanges may come in any order: known nodes that this one may have seen earlier are corrected, which keeps the invariant
+    /// that a parent is never seen later than its child. Those are the deepest known one and the request's last, with all
+    /// before them.
+    fn earlier(&self, index: usize, seen: Seen) -> impl Iterator<Item = (NodeHash, Speaker<'b>)> {
+        let places = [Some(index), (index > self.input).then_some(self.input)];
+        let speakers = places
+            .into_iter()
+            .flatten()
+            .map(|at| (self.hashes[at], self.speaker(at)));
+        speakers.filter(move |(_, speaker)| speaker.may_be_before(seen))
+    }
+}
+
+/// Who says a node, and when. Of those who said it at the same time the one whose request is shorter was first, of equally long ones
+/// the one with the smaller id, whoever was recorded first.
+#[derive(Debug, Clone, Copy)]
+struct Speaker<'b> {
+    seen_at: i64,
+    depth: i64,
+    id: &'b str,
+    exchange: i64,
+    in_answer: bool,
+}
+
+impl Speaker<'_> {
+    fn order(&self) -> (i64, i64, &str) {
+        (self.seen_at, self.depth, self.id)
+    }
+
+    /// Whether it may have been before whoever is known to have been the first. The database knows who that is.
+    fn may_be_before(&self, first: Seen) -> bool {
+        self.seen_at < first.seen_at || (self.seen_at == first.seen_at && self.exchange != first.exchange)
     }
 }
 
@@ -139,9 +182,7 @@ struct NewNode<'b> {
     parent: Option<NodeHash>,
     link: Option<&'b Link>,
     depth: i64,
-    exchange: i64,
-    seen_at: i64,
-    in_answer: bool,
+    by: Speaker<'b>,
 }
 
 /// The nodes of a batch.
@@ -176,20 +217,30 @@ impl<'b> Nodes<'b> {
                 added += 1;
             }
         }
-        let known = self.chains.iter().zip(&self.known);
-        let mut known = known.filter_map(|(chain, known)| Some((chain, (*known)?)));
-        let is_corrected = !new.is_empty() || known.any(|(chain, (index, seen))| chain.was_earlier(index, seen));
-        if is_corrected {
-            query(transaction, sql::LOCK_OWNER, &[&owner.0]).await?;
-        }
         // What is left, another writer was faster with; it may have seen it later, though.
-        for (hash, node) in &new {
-            seen_earlier(transaction, owner, *hash, node.seen_at, node.exchange, node.in_answer).await?;
-        }
+        let mut earlier: Vec<(NodeHash, Speaker<'_>)> = new.into_iter().map(|(hash, node)| (hash, node.by)).collect();
         for (chain, known) in self.chains.iter().zip(&self.known) {
-            if let Some((index, seen)) = *known {
-                chain.correct(transaction, owner, index, seen).await?;
-            }
+            let known = known.map(|(index, seen)| chain.earlier(index, seen));
+            earlier.extend(known.into_iter().flatten());
+        }
+        if earlier.is_empty() {
+            return Ok(added);
+        }
+        query(transaction, sql::LOCK_OWNER, &[&owner.0]).await?;
+        // The rows of this batch are not there yet. In this order none of them is compared with one of them that it is before.
+        earlier.sort_by(|(_, a), (_, b)| (a.depth, a.id).cmp(&(b.depth, b.id)));
+        for (hash, by) in earlier {
+            let hash = hash.0.as_slice();
+            let values: [&(dyn tokio_postgres::types::ToSql + Sync); 7] = [
+                &owner.0,
+                &hash,
+                &by.seen_at,
+                &by.exchange,
+                &by.in_answer,
+                &by.depth,
+                &by.id,
+            ];
+            query(transaction, sql::SEEN_EARLIER, &values).await?;
         }
         Ok(added)
     }
@@ -203,58 +254,16 @@ impl<'b> Nodes<'b> {
                     parent: index.checked_sub(1).map(|parent| chain.hashes[parent]),
                     link: index.checked_sub(1).map(|link| chain.links[link]),
                     depth: index as i64,
-                    exchange: chain.exchange,
-                    seen_at: chain.seen_at(index),
-                    in_answer: index > chain.input,
+                    by: chain.speaker(index),
                 };
                 let hash = chain.hashes[index];
-                if new.get(&hash).is_none_or(|other| node.seen_at < other.seen_at) {
+                if new.get(&hash).is_none_or(|other| node.by.order() < other.by.order()) {
                     new.insert(hash, node);
                 }
             }
         }
         new
     }
-}
-
-impl Chain<'_> {
-    /// Whether a known node, or what the request ends with before it, was seen earlier here.
-    fn was_earlier(&self, index: usize, seen: Seen) -> bool {
-        seen.seen_at > self.seen_at(index) || (index > self.input && seen.seen_at > self.at)
-    }
-
-    /// Exchanges may come in any order: known nodes that this one saw earlier are corrected, which keeps the
-    /// invariant that a parent is never seen later than its child.
-    async fn correct(&self, transaction: &Transaction<'_>, owner: OwnerId, index: usize, seen: Seen) -> Result<()> {
-        let in_answer = index > self.input;
-        if seen.seen_at > self.seen_at(index) {
-            let (hash, seen_at) = (self.hashes[index], self.seen_at(index));
-            seen_earlier(transaction, owner, hash, seen_at, self.exchange, in_answer).await?;
-        }
-        if in_answer && seen.seen_at > self.at {
-            let hash = self.hashes[self.input];
-            seen_earlier(transaction, owner, hash, self.at, self.exchange, false).await?;
-        }
-        Ok(())
-    }
-}
-
-async fn seen_earlier(
-    transaction: &Transaction<'_>,
-    owner: OwnerId,
-    hash: NodeHash,
-    seen_at: i64,
-    exchange: i64,
-    in_answer: bool,
-) -> Result<()> {
-    let hash = hash.0.as_slice();
-    query(
-        transaction,
-        sql::SEEN_EARLIER,
-        &[&owner.0, &hash, &seen_at, &exchange, &in_answer],
-    )
-    .await?;
-    Ok(())
 }
 
 async fn insert(
@@ -272,9 +281,9 @@ async fn insert(
         .map(|node| node.link.map(|link| link.value.0.as_slice()))
         .collect();
     let depths: Vec<i64> = new.values().map(|node| node.depth).collect();
-    let exchanges: Vec<i64> = new.values().map(|node| node.exchange).collect();
-    let seen_at: Vec<i64> = new.values().map(|node| node.seen_at).collect();
-    let in_answer: Vec<bool> = new.values().map(|node| node.in_answer).collect();
+    let exchanges: Vec<i64> = new.values().map(|node| node.by.exchange).collect();
+    let seen_at: Vec<i64> = new.values().map(|node| node.by.seen_at).collect();
+    let in_answer: Vec<bool> = new.values().map(|node| node.by.in_answer).collect();
     let rows = query(
         transaction,
         sql::INSERT_NODES,

@@ -223,8 +223,9 @@ impl Sweep<'_> {
     /// Nodes that a removed exchange brought: those that others have as well are theirs now.
     async fn nodes(&mut self) -> Result<()> {
         let mut orphans: HashMap<Vec<u8>, Orphan> = HashMap::new();
-        self.each_node(|row, is_orphan| {
-            if is_orphan {
+        let mut after = Vec::new();
+        while let Some(rows) = self.nodes_behind(&mut after).await? {
+            for row in rows.iter().filter(|row| self.is_orphan(row)) {
                 let orphan = Orphan {
                     depth: row.get(2),
                     parent: row.get(1),
@@ -232,17 +233,19 @@ impl Sweep<'_> {
                 };
                 orphans.insert(row.get(0), orphan);
             }
-        })
-        .await?;
+        }
         if orphans.is_empty() {
             return Ok(());
         }
-        self.each_node(|row, is_orphan| {
-            if let Some(parent) = row.get::<_, Option<Vec<u8>>>(1).filter(|_| !is_orphan) {
-                inherit(&mut orphans, &parent, (row.get(4), row.get(3), row.get(5)));
+        let mut after = Vec::new();
+        while let Some(rows) = self.nodes_behind(&mut after).await? {
+            for row in rows.iter().filter(|row| !self.is_orphan(row)) {
+                if let Some(parent) = row.get::<_, Option<&[u8]>>(1) {
+                    self.inherit(&mut orphans, parent, (row.get(4), row.get(3), row.get(5)))
+                        .await?;
+                }
             }
-        })
-        .await?;
+        }
         let mut after = i64::MIN;
         loop {
             let rows = self.page(sql::EXCHANGE_ENDS_FROM, &mut after).await?;
@@ -250,9 +253,11 @@ impl Sweep<'_> {
                 break;
             }
             for row in &rows {
-                inherit(&mut orphans, row.get(3), (row.get(1), row.get(0), false));
+                let asked = (row.get(1), row.get(0), false);
+                self.inherit(&mut orphans, row.get(3), asked).await?;
                 if let Some(output) = row.get::<_, Option<&[u8]>>(4) {
-                    inherit(&mut orphans, output, (row.get(2), row.get(0), true));
+                    let answered = (row.get(2), row.get(0), true);
+                    self.inherit(&mut orphans, output, answered).await?;
                 }
             }
         }
@@ -271,20 +276,47 @@ impl Sweep<'_> {
                 continue;
             };
             let (parent, heir) = (parent.clone(), *heir);
-            inherit(&mut orphans, &parent, heir);
+            self.inherit(&mut orphans, &parent, heir).await?;
         }
         self.write_nodes(&orphans).await
     }
 
-    async fn each_node(&self, mut see: impl FnMut(&Row, bool)) -> Result<()> {
-        let mut after: Vec<u8> = Vec::new();
-        loop {
-            let rows = query(self.transaction, sql::NODES_FROM, &[&self.owner.0, &after, &ROWS_MAX]).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = last.get(0);
-            rows.iter()
-                .for_each(|row| see(row, !self.exchanges.contains(row.get(3))));
+    async fn nodes_behind(&self, after: &mut Vec<u8>) -> Result<Option<Vec<Row>>> {
+        let rows = query(self.transaction, sql::NODES_FROM, &[&self.owner.0, &*after, &ROWS_MAX]).await?;
+        let Some(last) = rows.last() else { return Ok(None) };
+        *after = last.get(0);
+        Ok(Some(rows))
+    }
+
+    /// Whether a node was brought by somebody who is gone.
+    fn is_orphan(&self, node: &Row) -> bool {
+        !self.exchanges.contains(node.get(3))
+    }
+
+    async fn inherit(&self, orphans: &mut HashMap<Vec<u8>, Orphan>, node: &[u8], heir: Heir) -> Result<()> {
+        if let Some(orphan) = orphans.get_mut(node) {
+            let is_first = match orphan.heir {
+                Some(known) => self.is_first(heir, known).await?,
+                None => true,
+            };
+            if is_first {
+                orphan.heir = Some(heir);
+            }
         }
+        Ok(())
+    }
+
+    async fn is_first(&self, heir: Heir, known: Heir) -> Result<bool> {
+        let ((at, exchange, _), (known_at, known_exchange, _)) = (heir, known);
+        if at != known_at || exchange == known_exchange {
+            return Ok(at < known_at);
+        }
+        let both = [exchange, known_exchange].to_vec();
+        let places = query(self.transaction, sql::PLACES, &[&self.owner.0, &both]).await?;
+        let first = places
+            .iter()
+            .min_by_key(|row| (row.get::<_, i64>(1), row.get::<_, &str>(2)));
+        Ok(first.is_some_and(|row| row.get::<_, i64>(0) == exchange))
     }
 
     async fn write_nodes(&mut self, orphans: &HashMap<Vec<u8>, Orphan>) -> Result<()> {
@@ -310,12 +342,6 @@ impl Sweep<'_> {
             [&self.owner.0, &hashes, &exchanges, &seen_at, &in_answer];
         query(self.transaction, sql::INHERIT_NODES, &values).await?;
         Ok(())
-    }
-}
-
-fn inherit(orphans: &mut HashMap<Vec<u8>, Orphan>, node: &[u8], heir: Heir) {
-    if let Some(orphan) = orphans.get_mut(node) {
-        orphan.heir = Some(orphan.heir.map_or(heir, |known| known.min(heir)));
     }
 }
 

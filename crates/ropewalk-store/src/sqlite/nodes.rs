@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::chain_search::ChainSearch;
 use crate::facts::{ExchangeNumber, Link, Micros, NewExchange, OwnerId, Status};
+use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::problem;
 use crate::sqlite::record::Recorder;
@@ -15,8 +16,9 @@ pub(super) struct NodeRow {
     pub(super) number: i64,
     pub(super) hash: NodeHash,
     depth: i64,
-    /// When it was first said, as far as is known.
+    /// When it was first said, as far as is known, and by whom.
     at: i64,
+    exchange: i64,
     parent: Option<i64>,
 }
 
@@ -24,12 +26,57 @@ impl NodeRow {
     fn read(number: i64, row: &rusqlite::Row<'_>) -> rusqlite::Result<Self> {
         Ok(NodeRow {
             number,
-            hash: NodeHash(row.get(3)?),
+            hash: NodeHash(row.get(4)?),
             depth: row.get(0)?,
             at: row.get(1)?,
             parent: row.get(2)?,
+            exchange: row.get(3)?,
         })
     }
+}
+
+/// Who says a node, and when. Of those who said it at the same time the one whose request is shorter was first, of equally long ones
+/// the one with the smaller id, whoever was recorded first.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Speaker<'e> {
+    number: i64,
+    at: Micros,
+    depth: i64,
+    id: &'e str,
+}
+
+impl<'e> Speaker<'e> {
+    pub(super) fn asking(exchange: &'e NewExchange, number: i64) -> Self {
+        Speaker {
+            number,
+            at: exchange.at,
+            depth: exchange.request_chain.len() as i64,
+            id: &exchange.id,
+        }
+    }
+
+    fn answered(exchange: &'e NewExchange, number: i64) -> Self {
+        Speaker {
+            // An answer does not come before its question, whatever the clocks say.
+            at: exchange.ended_at.unwrap_or(exchange.at).max(exchange.at),
+            ..Speaker::asking(exchange, number)
+        }
+    }
+}
+
+/// What decides who was first of those who said something at the same time: how long the request is, and the id.
+pub(super) fn place(connection: &Connection, owner: OwnerId, exchange: i64) -> Result<Option<(i64, String)>> {
+    let select = "SELECT input_node, id FROM exchange WHERE key = ?1 AND owner_id = ?2";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let row = [key(owner, exchange), owner.0];
+    let found = statement.query_row(row, |row| Ok((row.get::<_, i64>(0)?, row.get::<_, ExchangeId>(1)?.0)));
+    let Some((input, id)) = found.optional().map_err(problem)? else {
+        return Ok(None);
+    };
+    let select = "SELECT depth FROM node WHERE key = ?1 AND owner_id = ?2";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let depth = statement.query_row([key(owner, input), owner.0], |row| row.get(0));
+    Ok(Some((depth.map_err(problem)?, id)))
 }
 
 /// The last of `count` nodes of a chain that is known, with its place. Questions to a file cost the same one by one.
@@ -114,45 +161,58 @@ impl Recorder<'_> {
         if exchange.response.is_none() {
             return Ok(None);
         }
-        // An answer does not come before its question, whatever the clocks say.
-        let at = exchange.ended_at.unwrap_or(exchange.at).max(exchange.at);
         // The nodes of an answer that was cut off are there too: a client may replay what it got of it.
-        let output = self.chain(input, &exchange.answer_chain, number, at)?;
+        let output = self.chain(input, &exchange.answer_chain, Speaker::answered(exchange, number))?;
         Ok((exchange.status == Status::Complete).then_some(output))
     }
 
-    pub(super) fn start_node(&mut self, start: NodeHash, exchange: i64, at: Micros) -> Result<NodeRow> {
+    pub(super) fn start_node(&mut self, start: NodeHash, by: Speaker<'_>) -> Result<NodeRow> {
         match self.find_node(&start)? {
             Some(row) => Ok(row),
-            None => self.insert_node(start, None, exchange, at),
+            None => self.insert_node(start, None, by),
         }
     }
 
     /// Stores the nodes of a chain behind `parent` that are not there yet.
-    pub(super) fn chain(&mut self, parent: NodeRow, links: &[Link], exchange: i64, at: Micros) -> Result<NodeRow> {
+    pub(super) fn chain(&mut self, parent: NodeRow, links: &[Link], by: Speaker<'_>) -> Result<NodeRow> {
         let known = last_known(links.len(), |at| self.find_node(&links[at].node))?;
         let (known, mut last) = known.map_or((0, parent), |(at, row)| (at + 1, row));
-        self.lower_times(last, exchange, at)?;
-        last.at = last.at.min(at.0);
+        if self.said_earlier(last, by)? {
+            (last.at, last.exchange) = (by.at.0, by.number);
+        }
         for link in &links[known..] {
-            last = self.insert_node(link.node, Some(last), exchange, at)?;
+            last = self.insert_node(link.node, Some(last), by)?;
         }
         Ok(last)
     }
 
-    /// A late exchange may be the earliest to have a node. A node is never later than its successors, so the walk
-    /// ends at the first that is early enough.
-    fn lower_times(&self, node: NodeRow, exchange: i64, at: Micros) -> Result<()> {
-        let mut node = node;
-        while node.at > at.0 {
+    /// A late exchange may be the first to have a node; says whether it is. A node is never later than its successors, so
+    /// the walk ends at the first that is early enough.
+    fn said_earlier(&self, node: NodeRow, by: Speaker<'_>) -> Result<bool> {
+        let is_first = self.is_earlier(by, node)?;
+        let mut walked = is_first.then_some(node);
+        while let Some(node) = walked {
             let update = "UPDATE node SET at = ?3, exchange = ?4 WHERE key = ?1 AND owner_id = ?2";
             let mut statement = self.session.connection().prepare_cached(update).map_err(problem)?;
-            let row = params![key(self.owner, node.number), self.owner.0, at.0, exchange];
+            let row = params![key(self.owner, node.number), self.owner.0, by.at.0, by.number];
             statement.execute(row).map_err(problem)?;
-            let Some(parent) = node.parent else { break };
-            node = self.node_row(parent)?;
+            let parent = node.parent.map(|parent| self.node_row(parent)).transpose()?;
+            walked = match parent {
+                Some(parent) if self.is_earlier(by, parent)? => Some(parent),
+                _ => None,
+            };
         }
-        Ok(())
+        Ok(is_first)
+    }
+
+    /// Whether somebody said a node before the one who is known to have been the first.
+    fn is_earlier(&self, by: Speaker<'_>, node: NodeRow) -> Result<bool> {
+        if node.at != by.at.0 || node.exchange == by.number {
+            return Ok(node.at > by.at.0);
+        }
+        let first = place(self.session.connection(), self.owner, node.exchange)?;
+        // Whoever was the first may be forgotten since.
+        Ok(first.is_none_or(|(depth, id)| (by.depth, by.id) < (depth, &*id)))
     }
 
     fn find_node(&mut self, hash: &NodeHash) -> Result<Option<NodeRow>> {
@@ -171,7 +231,8 @@ impl Recorder<'_> {
     }
 
     fn node_with(&self, number: i64, hash: &NodeHash) -> Result<Option<NodeRow>> {
-        let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
+        let select =
+            "SELECT depth, at, parent, exchange, hash FROM node WHERE key = ?1 AND owner_id = ?2 AND hash = ?3";
         let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
         let row = params![key(self.owner, number), self.owner.0, hash.0];
         let found = statement.query_row(row, |row| NodeRow::read(number, row));
@@ -179,7 +240,7 @@ impl Recorder<'_> {
     }
 
     pub(super) fn node_row(&self, number: i64) -> Result<NodeRow> {
-        let select = "SELECT depth, at, parent, hash FROM node WHERE key = ?1 AND owner_id = ?2";
+        let select = "SELECT depth, at, parent, exchange, hash FROM node WHERE key = ?1 AND owner_id = ?2";
         let mut statement = self.session.connection().prepare_cached(select).map_err(problem)?;
         let row = params![key(self.owner, number), self.owner.0];
         statement
@@ -187,13 +248,14 @@ impl Recorder<'_> {
             .map_err(problem)
     }
 
-    fn insert_node(&mut self, hash: NodeHash, parent: Option<NodeRow>, exchange: i64, at: Micros) -> Result<NodeRow> {
+    fn insert_node(&mut self, hash: NodeHash, parent: Option<NodeRow>, by: Speaker<'_>) -> Result<NodeRow> {
         self.counters.last_node += 1;
         let row = NodeRow {
             number: self.counters.last_node,
             hash,
             depth: parent.map_or(0, |parent| parent.depth + 1),
-            at: at.0,
+            at: by.at.0,
+            exchange: by.number,
             parent: parent.map(|parent| parent.number),
         };
         let insert = "INSERT INTO node (key, owner_id, hash, parent, depth, exchange, at) \
@@ -205,7 +267,7 @@ impl Recorder<'_> {
             hash.0,
             row.parent,
             row.depth,
-            exchange,
+            row.exchange,
             row.at,
         ];
         statement.execute(columns).map_err(problem)?;

@@ -12,7 +12,7 @@ use crate::packed::{
 use crate::sqlite::context::{self, Context};
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
-use crate::sqlite::nodes::NodeRow;
+use crate::sqlite::nodes::{NodeRow, Speaker};
 use crate::sqlite::packs::PackReader;
 use crate::sqlite::tail::Tail;
 use crate::sqlite::tombstones::Tombstones;
@@ -333,8 +333,9 @@ impl Recorder<'_> {
             .as_ref()
             .map(|body| self.body(&exchange.id, body))
             .transpose()?;
-        let start = self.start_node(exchange.start, number, exchange.at)?;
-        let input = self.chain(start, &exchange.request_chain, number, exchange.at)?;
+        let asking = Speaker::asking(exchange, number);
+        let start = self.start_node(exchange.start, asking)?;
+        let input = self.chain(start, &exchange.request_chain, asking)?;
         let output = self.answer_node(input, exchange, number)?;
         let detail = self.side_part(&Part::text(exchange.detail.as_str().into()))?;
         let context = self.context(&Context::of(exchange))?;

@@ -18,7 +18,7 @@ use crate::sqlite::keys::{Kind, key, number};
 use crate::sqlite::link_check::each;
 use crate::sqlite::packs::{StoredPack, read_ends, read_gone};
 use crate::sqlite::writer::Session;
-use crate::sqlite::{problem, search};
+use crate::sqlite::{nodes, problem, search};
 use crate::store::{Result, StoreError};
 
 pub(super) fn sweep(session: &mut Session, owner: OwnerId, is_dry: bool) -> Result<Forgotten> {
@@ -297,19 +297,28 @@ impl Sweep<'_> {
         if orphans.is_empty() {
             return Ok(());
         }
-        let inherit = |node: Option<i64>, heir: (i64, i64), orphans: &mut BTreeMap<(i64, i64), Orphan>| {
-            let Some(place) = node.and_then(|node| Some((*depths.get(&node)?, node))) else {
-                return;
-            };
-            if let Some(orphan) = orphans.get_mut(&place) {
-                orphan.heir = Some(orphan.heir.map_or(heir, |known| known.min(heir)));
+        let connection = self.session.connection();
+        let is_first = |heir: (i64, i64), known: (i64, i64)| {
+            if heir.0 != known.0 || heir.1 == known.1 {
+                return Ok(heir.0 < known.0);
             }
+            let place = |exchange| nodes::place(connection, self.owner, exchange);
+            Ok::<bool, StoreError>(place(heir.1)? < place(known.1)?)
+        };
+        let inherit = |node: Option<i64>, heir: (i64, i64), orphans: &mut BTreeMap<(i64, i64), Orphan>| {
+            let place = node.and_then(|node| Some((*depths.get(&node)?, node)));
+            if let Some(orphan) = place.and_then(|place| orphans.get_mut(&place))
+                && orphan.heir.map_or(Ok(true), |known| is_first(heir, known))?
+            {
+                orphan.heir = Some(heir);
+            }
+            Ok::<(), StoreError>(())
         };
         let select = "SELECT parent, at, exchange FROM node WHERE owner_id = ?1 AND parent IS NOT NULL";
         each(self.session.connection(), select, self.owner, |row| {
             let heir: (i64, i64) = (row.get(1).map_err(problem)?, row.get(2).map_err(problem)?);
             if self.exchanges.contains(heir.1) {
-                inherit(row.get(0).map_err(problem)?, heir, &mut orphans);
+                inherit(row.get(0).map_err(problem)?, heir, &mut orphans)?;
             }
             Ok(())
         })?;
@@ -321,13 +330,12 @@ impl Sweep<'_> {
                 row.get(3).map_err(problem)?,
                 (row.get(1).map_err(problem)?, exchange),
                 &mut orphans,
-            );
+            )?;
             inherit(
                 row.get(4).map_err(problem)?,
                 (row.get(2).map_err(problem)?, exchange),
                 &mut orphans,
-            );
-            Ok(())
+            )
         })?;
         // From the deepest: what is behind a node is known when it is its turn.
         let places: Vec<(i64, i64)> = orphans.keys().rev().copied().collect();
@@ -335,7 +343,7 @@ impl Sweep<'_> {
             let Some(orphan) = orphans.get(&place) else { continue };
             let (parent, heir) = (orphan.parent, orphan.heir);
             if let Some(heir) = heir {
-                inherit(parent, heir, &mut orphans);
+                inherit(parent, heir, &mut orphans)?;
             }
         }
         for ((_, node), orphan) in orphans {

@@ -1,7 +1,6 @@
 //! `as_of` is event time: exactly what a store would hold with only the requests that had started and the answers that had
 //! ended by then, whenever they were recorded.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ropewalk_core::hash::NodeHash;
@@ -10,6 +9,7 @@ use ropewalk_store::store::{Asked, Questions};
 use ropewalk_store::{Micros, OwnerId, Store};
 
 use super::cases::{Case, after_turns, all_rows, deepest, fresh_owner, record, record_one, turn};
+use super::forgetting::forgetting;
 use crate::conversation::Random;
 
 /// Generated histories, exchanges in each, and moments that are asked about in each.
@@ -51,8 +51,8 @@ struct Expected {
     index: usize,
     as_input: Vec<ExchangeNumber>,
     as_output: Vec<ExchangeNumber>,
-    /// The moment at which the node became known.
-    since: Micros,
+    /// Whoever had it first; of several at the same moment the one with the shorter request, then with the smaller id.
+    first: ExchangeNumber,
 }
 
 fn expected(recorded: &[(Case, ExchangeNumber)], asked: &[NodeHash], as_of: Micros) -> Option<Expected> {
@@ -63,10 +63,14 @@ fn expected(recorded: &[(Case, ExchangeNumber)], asked: &[NodeHash], as_of: Micr
         known.filter(|since| *since <= as_of && case.new.at <= as_of).min()
     };
     let found = asked.iter().enumerate().rev().find_map(|(index, node)| {
-        let since = recorded.iter().filter_map(|(case, _)| since_of(case, node)).min()?;
-        Some((index, *node, since))
+        let having = recorded.iter().filter_map(|(case, number)| {
+            let order = (since_of(case, node)?, case.request_nodes().len(), &case.new.id);
+            Some((order, *number))
+        });
+        let (_, first) = having.min()?;
+        Some((index, *node, first))
     });
-    let (index, node, since) = found?;
+    let (index, node, first) = found?;
     let numbers = |is_wanted: &dyn Fn(&Case) -> bool| {
         let wanted = recorded.iter().filter(|(case, _)| is_wanted(case));
         let mut numbers: Vec<_> = wanted.map(|(_, number)| *number).collect();
@@ -76,7 +80,7 @@ fn expected(recorded: &[(Case, ExchangeNumber)], asked: &[NodeHash], as_of: Micr
     let is_complete = |case: &Case| case.new.status == Status::Complete;
     Some(Expected {
         index,
-        since,
+        first,
         as_input: numbers(&|case| case.new.at <= as_of && case.input_node() == node),
         as_output: numbers(&|case| {
             let is_known = case.answered_at().is_some_and(|at| at <= as_of);
@@ -103,6 +107,30 @@ pub async fn look_ups_never_see_the_future_and_all_of_the_past<S: Store + 'stati
     }
 }
 
+pub async fn what_is_left_is_looked_up_as_if_nothing_else_had_been_there<S: Store + 'static>(store: Arc<S>) {
+    for seed in 0..CASES {
+        let owner = fresh_owner(&*store).await;
+        let mut cases = forest(seed);
+        let mut random = Random(seed + 2_000);
+        shuffle(&mut cases, &mut random);
+        let numbers = record(&*store, owner, &cases).await;
+        let numbers: Vec<ExchangeNumber> = numbers.into_iter().map(|recorded| recorded.number).collect();
+        let is_kept = |number: &ExchangeNumber| !numbers[..EXCHANGES / 3].contains(number);
+        store
+            .forget(owner, forgetting(&numbers[..EXCHANGES / 3]))
+            .await
+            .expect("it is forgotten");
+        let recorded = cases.into_iter().zip(numbers.iter().copied());
+        let left: Vec<(Case, ExchangeNumber)> = recorded.filter(|(_, number)| is_kept(number)).collect();
+        for (case, _) in &left {
+            let asked = [case.request_nodes(), case.answer_nodes()].concat();
+            for depth in 1..=asked.len() {
+                assert_known(&*store, owner, &left, asked[..depth].to_vec(), Micros::MAX, seed).await;
+            }
+        }
+    }
+}
+
 async fn assert_known(
     store: &impl Store,
     owner: OwnerId,
@@ -113,22 +141,14 @@ async fn assert_known(
 ) {
     let expected = expected(recorded, &asked, as_of);
     let found = deepest(store, owner, asked.clone(), as_of).await;
-    let by_number: BTreeMap<ExchangeNumber, &Case> = recorded.iter().map(|(case, number)| (*number, case)).collect();
     let found = found.map(|mut found| {
         found.as_input.sort_unstable();
         found.as_output.sort_unstable();
-        let first = by_number[&found.first];
-        let node = asked[found.index];
-        let in_request = first.request_nodes().contains(&node);
         Expected {
             index: found.index,
             as_input: found.as_input,
             as_output: found.as_output,
-            since: if in_request {
-                first.new.at
-            } else {
-                first.answered_at().unwrap_or(Micros::MAX)
-            },
+            first: found.first,
         }
     });
     assert_eq!(found, expected, "seed {seed}, as of {}", as_of.0 - after_turns(0).0);

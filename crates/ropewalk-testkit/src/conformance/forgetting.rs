@@ -17,7 +17,7 @@ use super::cases::{
 const SECRET: &str = "the wreck lies four leagues north of Skerryvore, under the third buoy";
 const SHARED: &str = "an opening that both of them begin with, word for word, and nothing else";
 
-fn forgetting(numbers: &[ExchangeNumber]) -> Forgetting {
+pub(super) fn forgetting(numbers: &[ExchangeNumber]) -> Forgetting {
     Forgetting {
         removed: numbers.to_vec(),
         tombstones: Some(Tombstones {

@@ -76,6 +76,7 @@ macro_rules! store_conformance {
             ]);
             $crate::store_conformance!(@theme $make, as_of: [
                 look_ups_never_see_the_future_and_all_of_the_past,
+                what_is_left_is_looked_up_as_if_nothing_else_had_been_there,
                 rows_are_as_they_were,
                 keys_of_answers_are_known_from_their_end,
             ]);

@@ -40,16 +40,16 @@ pub(super) struct Owned {
 impl Owned {
     pub(super) fn deepest(&self, asked: &[NodeHash], limit: usize, as_of: Micros) -> Option<KnownNode> {
         let index_of: HashMap<NodeHash, usize> = asked.iter().enumerate().map(|(index, node)| (*node, index)).collect();
-        // The deepest node wins, of equally deep ones the one that was there first.
-        let mut best: Option<(usize, Micros, ExchangeNumber)> = None;
+        // The deepest node wins; whoever had it first is told.
+        let mut best: Option<(usize, (Micros, u32, &str), ExchangeNumber)> = None;
         for (number, stored) in &self.exchanges {
             for (node, since) in stored.nodes_as_of(as_of) {
                 let Some(index) = index_of.get(&node) else { continue };
-                let is_better = best.is_none_or(|(deepest, earliest, first)| {
-                    *index > deepest || (*index == deepest && (since, *number) < (earliest, first))
-                });
+                let order = (since, stored.row.depth, stored.row.id.as_str());
+                let is_better = best
+                    .is_none_or(|(deepest, earliest, _)| *index > deepest || (*index == deepest && order < earliest));
                 if is_better {
-                    best = Some((*index, since, *number));
+                    best = Some((*index, order, *number));
                 }
             }
         }

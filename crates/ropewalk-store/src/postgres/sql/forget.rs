@@ -53,6 +53,10 @@ statements! {
         ORDER BY hash LIMIT $3";
     EXCHANGE_ENDS_FROM = "SELECT number, at, greatest(at, coalesce(ended_at, at)), input_node, output_node FROM exchange \
         WHERE owner_id = $1 AND number > $2 ORDER BY number LIMIT $3";
+    /// How long a request is, and the id: who was first of those who said something at the same time.
+    PLACES = "SELECT e.number, input.depth, e.id FROM exchange e \
+        JOIN node input ON input.owner_id = $1 AND input.hash = e.input_node \
+        WHERE e.owner_id = $1 AND e.number = ANY($2)";
     DELETE_NODES = "DELETE FROM node WHERE owner_id = $1 AND hash = ANY($2)";
     INHERIT_NODES = "UPDATE node SET exchange = heir.exchange, seen_at = heir.seen_at, in_answer = heir.in_answer \
         FROM unnest($2::bytea[], $3::bigint[], $4::bigint[], $5::boolean[]) AS heir (hash, exchange, seen_at, in_answer) \
