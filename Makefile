@@ -15,7 +15,7 @@ BENCH_PEERS ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/bench-peers
 PACKAGES := chromium=chromium python3=python3 python3:ensurepip=python3-venv cc=gcc git=git initdb=postgresql
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-lint ui openapi build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-pages bench-proxy \
+.PHONY: help setup setup-lint ui openapi prices build run test bench-core bench-store bench-link bench-insight bench-redact bench-resolve bench-pages bench-proxy \
 	bench-reuse bench-import \
 	fmt fmt-check lint deny docs book dist clean
 
@@ -49,6 +49,9 @@ $(UI_PACKAGES): ui/package.json ui/package-lock.json
 openapi: $(UI_PACKAGES) ## write the API's document and the dashboard's types anew
 	ROPEWALK_WRITE_OPENAPI=1 $(CARGO) test --locked -p ropewalk-server --lib openapi
 	@cd ui && npm run --silent types
+
+prices: ## write the built-in prices anew, after genai-prices was updated
+	@node .ci/write-prices.mjs
 
 build: ui ## build everything
 	$(CARGO) build --workspace --all-targets --locked
