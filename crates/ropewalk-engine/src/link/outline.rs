@@ -2,9 +2,9 @@
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::{Block, Message, Role};
@@ -26,6 +26,9 @@ pub struct Outline {
     steps: Vec<Step>,
     /// Each message with the index of its first step.
     messages: Vec<(usize, Arc<Message>)>,
+    /// What a decision asks for several times, and has to look through the whole history for.
+    references: OnceLock<Vec<(usize, Key)>>,
+    continues: OnceLock<Option<BTreeSet<Key>>>,
 }
 
 impl Outline {
@@ -38,7 +41,11 @@ impl Outline {
             let is_answer = message.role == Role::Assistant;
             steps.extend(nodes.map(|node| Step { node: *node, is_answer }));
         }
-        Outline { steps, messages }
+        Outline {
+            steps,
+            messages,
+            ..Outline::default()
+        }
     }
 
     pub fn steps(&self) -> &[Step] {
@@ -91,27 +98,32 @@ impl Outline {
     }
 
     /// Answers at or behind `from` that can anchor a history, the last first.
-    pub fn anchors(&self, from: usize) -> Vec<(usize, Key)> {
-        let mut anchors = Vec::new();
-        for (first, message) in self.messages.iter().rev() {
-            if message.role == Role::Assistant {
-                let found = chained(message)
-                    .enumerate()
-                    .map(|(index, block)| (first + index, block));
-                let keys = found.filter_map(|(at, block)| Some((at, anchor_key(block).filter(|_| at >= from)?)));
-                let mut keys: Vec<_> = keys.collect();
-                keys.reverse();
-                anchors.append(&mut keys);
-            }
-            if *first < from {
-                break;
-            }
-        }
-        anchors
+    pub fn anchors(&self, from: usize) -> impl Iterator<Item = (usize, Key)> + '_ {
+        // The first of them may begin before it.
+        let begun = self.messages.partition_point(|(first, _)| *first < from);
+        let messages = &self.messages[begun.saturating_sub(1)..];
+        let answers = messages
+            .iter()
+            .rev()
+            .filter(|(_, message)| message.role == Role::Assistant);
+        answers.flat_map(move |(first, message)| {
+            let blocks: Vec<&Block> = chained(message).collect();
+            let places = blocks
+                .into_iter()
+                .enumerate()
+                .rev()
+                .map(move |(index, block)| (first + index, block));
+            let behind = places.take_while(move |(at, _)| *at >= from);
+            behind.filter_map(|(at, block)| Some((at, anchor_key(block)?)))
+        })
     }
 
     /// Items that are named in place of what was said, the last first, each as the key of the answer that has it.
-    pub fn references(&self) -> Vec<(usize, Key)> {
+    pub fn references(&self) -> &[(usize, Key)] {
+        self.references.get_or_init(|| self.find_references())
+    }
+
+    fn find_references(&self) -> Vec<(usize, Key)> {
         let mut references = Vec::new();
         // Most histories say everything themselves.
         let is_named = |block: &Block| matches!(block, Block::Reference { .. });
@@ -163,12 +175,16 @@ impl Outline {
     }
 
     /// Whether a user's text says that it continues a conversation, and from which summaries it may.
-    pub fn continues(&self) -> Option<BTreeSet<Key>> {
+    pub fn continues(&self) -> Option<&BTreeSet<Key>> {
+        self.continues.get_or_init(|| self.find_continued()).as_ref()
+    }
+
+    fn find_continued(&self) -> Option<BTreeSet<Key>> {
         let users = self.messages.iter().filter(|(_, message)| message.role == Role::User);
         let mut texts = users.flat_map(|(_, message)| message.blocks.iter().filter_map(text_of));
         let text = texts.find(|text| {
-            let mut starts = CONTINUES.iter().filter(|start| says(text, start));
-            starts.any(|start| normalise(text).starts_with(start))
+            let mut starts = CONTINUES.iter().filter(|start| start.find(text.as_bytes()).is_some());
+            starts.any(|start| normalise(text).as_bytes().starts_with(start.needle()))
         })?;
         Some(summaries(&normalise(text)))
     }
@@ -192,22 +208,20 @@ const CLIENT_CONTEXT: [&str; 3] = [
     "# AGENTS.md instructions",
 ];
 
-/// How texts begin that continue a conversation from its summary.
-const CONTINUES: [&str; 2] = [
-    "This session is being continued from a previous conversation",
-    "Another language model started to solve this problem and produced a summary",
-];
+/// How texts begin that continue a conversation from its summary. Whole histories are looked through for them, and hardly any has one.
+static CONTINUES: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| {
+    [
+        "This session is being continued from a previous conversation",
+        "Another language model started to solve this problem and produced a summary",
+    ]
+    .map(Finder::new)
+});
 
 /// How a text begins that Claude Code puts in place of an answer without visible content.
 const SILENCE: &str = "[Your previous response had no visible output";
 
 fn says_silence(text: &str) -> bool {
-    says(text, SILENCE) && normalise(text).starts_with(SILENCE)
-}
-
-/// Whole histories are looked through for words that hardly any has.
-fn says(text: &str, words: &str) -> bool {
-    memmem::find(text.as_bytes(), words.as_bytes()).is_some()
+    text.contains(SILENCE) && normalise(text).starts_with(SILENCE)
 }
 
 /// What may stand right before a summary.

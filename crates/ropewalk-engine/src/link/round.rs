@@ -299,8 +299,8 @@ impl<'r, S: Store> Round<'r, S> {
     fn want(&mut self, subject: &Subject, decision: &Decision) {
         let mut wanted = unheard(subject, decision);
         if !wanted.is_empty() || subject.is_opening() {
-            let summaries = subject.outline.continues().unwrap_or_default();
-            wanted.extend(summaries.iter().map(|key| prefix(&key.hash)));
+            let summaries = subject.outline.continues().into_iter().flatten();
+            wanted.extend(summaries.map(|key| prefix(&key.hash)));
         }
         if decision.kind == LinkKind::Auxiliary && subject.fact.session().is_none() {
             // Any conversation that begins with what it quotes.
@@ -373,7 +373,7 @@ pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
         Method::Prefix | Method::Partial => decision.shared,
         _ => decision.rewritten.map_or(0, |(first, _)| first),
     } as usize;
-    let ends = outline.answer_ends().filter(|at| *at >= from).take(WANTED_MAX);
+    let ends = outline.answer_ends().take_while(|at| *at >= from).take(WANTED_MAX);
     let mut unheard: Vec<[u8; 8]> = ends
         .flat_map(|at| outline.nodes_around(at))
         .map(|node| prefix(&node.0))
@@ -384,11 +384,11 @@ pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
         Method::Reference => decision.shared as usize,
         _ => 0,
     };
-    let references = outline.references().into_iter();
-    let references = references.filter(|(at, _)| *at >= named_up_to).take(WANTED_MAX);
+    let references = outline.references().iter();
+    let references = references.take_while(|(at, _)| *at >= named_up_to).take(WANTED_MAX);
     unheard.extend(references.map(|(_, key)| prefix(&key.hash)));
     if !unheard.is_empty() {
-        let anchors = outline.anchors(from).into_iter().take(WANTED_MAX);
+        let anchors = outline.anchors(from).take(WANTED_MAX);
         unheard.extend(anchors.map(|(_, key)| prefix(&key.hash)));
     }
     unheard

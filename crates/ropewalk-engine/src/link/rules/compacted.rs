@@ -32,7 +32,7 @@ impl Case<'_> {
             return Ok(None);
         };
         // A summary that it begins with was heard, whatever the clocks say.
-        let found = self.known.keys(summaries, me.horizon())?;
+        let found = self.known.keys(summaries.iter().copied(), me.horizon())?;
         let mut facts = self.known.facts(found.into_iter().flatten().copied())?;
         facts.retain(|fact| self.is_heard(fact));
         facts.sort_by(|a, b| b.order().cmp(&a.order()));

@@ -70,13 +70,13 @@ impl Case<'_> {
 
     /// The deepest recorded answer on the chain. From its end, since most requests only add to the last answer.
     pub(in crate::link) fn prefix(&self) -> Known<Found> {
-        let ends: Vec<usize> = self.me.outline.answer_ends().collect();
-        let (mut from, mut count) = (0, FIRST_PROBE);
+        let mut ends = self.me.outline.answer_ends();
+        let mut probed: Vec<usize> = ends.by_ref().take(FIRST_PROBE).collect();
+        let last = probed.first().copied();
         let mut rejected = Vec::new();
-        while from < ends.len() {
-            let probed = &ends[from..ends.len().min(from + count)];
-            self.probe(probed, from == 0)?;
-            for end in probed {
+        while let Some(first) = probed.first() {
+            self.probe(&probed, Some(*first) == last)?;
+            for end in &probed {
                 let Some((method, mut candidates)) = self.answers_ending_at(*end, &mut rejected)? else {
                     continue;
                 };
@@ -84,7 +84,7 @@ impl Case<'_> {
                 let parent = candidates[0];
                 rejected.extend(candidates[1..].iter().map(|other| (other.number(), Why::LessAlike)));
                 // Answers behind the match that are known elsewhere: the history was rewritten, not branched.
-                if *end != ends[0]
+                if Some(*end) != last
                     && let Some(decision) = self.anchor_behind(*end + 1)?
                 {
                     return Ok(Found {
@@ -99,8 +99,7 @@ impl Case<'_> {
                     rejected,
                 });
             }
-            from += count;
-            count *= 2;
+            probed = ends.by_ref().take(2 * probed.len()).collect();
         }
         Ok(Found {
             decision: None,
@@ -278,8 +277,8 @@ impl Case<'_> {
     }
 
     fn anchor_behind(&self, from: usize) -> Known<Option<Decision>> {
-        let anchors = self.me.outline.anchors(from);
-        let keys = anchors.iter().take(ANCHORS_MAX).map(|(_, key)| *key);
+        let anchors: Vec<(usize, Key)> = self.me.outline.anchors(from).take(ANCHORS_MAX).collect();
+        let keys = anchors.iter().map(|(_, key)| *key);
         let found = self.known.keys(keys, self.me.fact.horizon())?;
         for ((at, _), numbers) in anchors.iter().zip(found) {
             let facts = self.known.facts(numbers.iter().copied())?;
@@ -319,8 +318,8 @@ impl Case<'_> {
         if me.is_of_other_session(fact) {
             return Ok(refuse(Why::OtherSession));
         }
-        let anchors = self.me.outline.anchors(0);
-        let is_telling = anchors.iter().any(|(anchor, _)| *anchor <= at)
+        let mut anchors = self.me.outline.anchors(0);
+        let is_telling = anchors.any(|(anchor, _)| anchor <= at)
             && self.me.outline.chars(shared) >= HISTORY_CHARS_MIN
             && me.hash(HashKind::AgentType) == fact.hash(HashKind::AgentType);
         if !is_telling {
