@@ -22,6 +22,7 @@ export type Exchange = Schemas["ExchangeView"];
 export type Explanation = Schemas["Explained"];
 export type Noted = Schemas["Noted"];
 export type Hit = Schemas["FoundText"];
+export type Hits = Schemas["Hits"];
 /** A conversation that begins as was typed, or a message of one whose name is whole. */
 export type Suggestion = Schemas["ReferenceSuggestion"];
 export type Sums = Schemas["Sums"];

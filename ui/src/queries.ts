@@ -16,7 +16,7 @@ import {
   type Exchange,
   type Explanation,
   type HealthReport,
-  type Hit,
+  type Hits,
   type LogFile,
   type Merge,
   type NamedMessage,
@@ -207,7 +207,7 @@ export const search = (asked: { query: string; said_by: string | null }) =>
   infiniteQueryOptions({
     queryKey: ["search", asked],
     queryFn: ({ pageParam, signal }) =>
-      get<{ hits: Hit[]; next_cursor: string | null }>(paths.search, { ...asked, limit: 25, cursor: pageParam }, signal),
+      get<Hits>(paths.search, { ...asked, limit: 25, cursor: pageParam }, signal),
     initialPageParam: null as string | null,
     getNextPageParam: (page) => page.next_cursor,
   });

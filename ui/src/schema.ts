@@ -4185,6 +4185,11 @@ export interface components {
              * @example 0199c1f4-0d3e-7c11-a5b2-93c1b7d6a001
              */
             next_cursor: string | null;
+            /**
+             * Format: int64
+             * @description Texts that were recorded and cannot be found yet.
+             */
+            not_searchable_yet: number;
         };
         /** @description What one command brought. */
         Import: {

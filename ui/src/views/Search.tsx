@@ -70,10 +70,13 @@ function Hits({ query, by }: { query: string; by: string | null }) {
   if (found.error) return <Failure error={found.error} retry={() => void found.refetch()} />;
   if (found.isPending) return <Loading what="what was found" />;
   const hits = found.data.pages.flatMap((page) => page.hits);
-  return <Found hits={hits} query={query} found={found} />;
+  const waiting = found.data.pages.at(-1)?.not_searchable_yet ?? 0;
+  return <Found hits={hits} waiting={waiting} query={query} found={found} />;
 }
 
-function Found({ hits, query, found }: { hits: Hit[]; query: string; found: Pick<Paged, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage"> }) {
+type Pages = Pick<Paged, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
+
+function Found({ hits, waiting, query, found }: { hits: Hit[]; waiting: number; query: string; found: Pages }) {
   const [current, setCurrent] = useState(-1);
   const list = useRef<HTMLOListElement>(null);
   const move = (by: number) => {
@@ -90,7 +93,8 @@ function Found({ hits, query, found }: { hits: Hit[]; query: string; found: Pick
   ]);
   return (
     <>
-      {hits.length === 0 && <Empty>Nobody said this. Fewer words find more, and what came last is found in a moment.</Empty>}
+      {hits.length === 0 && <Empty>Nobody said this. Fewer words find more.</Empty>}
+      {waiting > 0 && <p className="under">{waiting === 1 ? "1 text is" : `${waiting} texts are`} not searchable yet.</p>}
       <ol className="hits" ref={list}>
         {hits.map((hit, at) => (
           <li key={at} className={at === current ? "current" : ""}>

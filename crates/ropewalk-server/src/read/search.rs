@@ -73,6 +73,8 @@ impl SaidBy {
 #[derive(Debug, Default, Serialize, ToSchema)]
 pub struct Hits {
     pub hits: Vec<FoundText>,
+    /// Texts that were recorded and cannot be found yet.
+    pub not_searchable_yet: u64,
     pub next_cursor: Option<String>,
 }
 
@@ -104,6 +106,8 @@ pub async fn search<S: Store>(owned: &Owned<S>, asked: &Search) -> Result<Hits, 
     let Some(view) = owned.view() else {
         return Ok(Hits::default());
     };
+    // Before the search: what becomes searchable in between is then counted, not kept silent about.
+    let not_searchable_yet = view.store.search_lag(view.owner).await?.waiting;
     let mut hits = view.store.search(view.owner, query).await?;
     hits.drain(..skipped.min(hits.len()));
     let is_more = hits.len() > limit;
@@ -127,6 +131,7 @@ pub async fn search<S: Store>(owned: &Owned<S>, asked: &Search) -> Result<Hits, 
     });
     Ok(Hits {
         hits: found.collect(),
+        not_searchable_yet,
         next_cursor: is_more.then(|| (skipped + limit).to_string()),
     })
 }

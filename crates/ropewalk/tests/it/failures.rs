@@ -7,6 +7,7 @@ use ropewalk_store::sqlite::Options;
 use ropewalk_wire::exchange::ExchangeLine;
 use serde_json::Value;
 
+use crate::mcp::told;
 use crate::store::{TestStore, talk, turn};
 use crate::{stderr, stdout};
 
@@ -135,6 +136,8 @@ async fn what_cannot_be_found_yet_is_said() {
         let said = stderr(&store.run(&[verb, "where is the zebra"]));
         assert!(said.contains("2 texts are not searchable yet"), "{verb}: {said}");
     }
+    let found = told(&store, "search", serde_json::json!({"query": "zebra"}));
+    assert_eq!(found, r#"{"hits":[],"not_searchable_yet":2,"next_cursor":null}"#);
 }
 
 #[test]

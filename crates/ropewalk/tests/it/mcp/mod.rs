@@ -66,15 +66,13 @@ async fn a_client_from_pypi_calls_every_tool_and_reads_resources() {
     assert!(server.stop().is_recorded());
 }
 
-/// Before anything is recorded there is nothing, and no error.
-#[test]
-fn an_agent_may_be_set_up_before_anything_is_recorded() {
-    let store = TestStore::new();
+/// What a tool says to a client that begins with asking it.
+pub(crate) fn told(store: &TestStore, tool: &str, arguments: Value) -> String {
     let asked = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
             {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
         json!({"jsonrpc": "2.0", "method": "notifications/initialized"}),
-        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": "list_conversations", "arguments": {}}}),
+        json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {"name": tool, "arguments": arguments}}),
     ];
     let mut child = Command::new(env!("CARGO_BIN_EXE_ropewalk"))
         .arg("--data")
@@ -90,12 +88,18 @@ fn an_agent_may_be_set_up_before_anything_is_recorded() {
     let mut answers = std::io::BufRead::lines(std::io::BufReader::new(child.stdout.take().unwrap()));
     let mut next = || -> Value { serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap() };
     assert_eq!(next()["result"]["serverInfo"]["name"], "ropewalk");
-    let listed = next();
-    let text = listed["result"]["content"][0]["text"].as_str().unwrap();
-    assert_eq!(text, r#"{"conversations":[],"next_cursor":null}"#);
+    let answer = next();
     // It ends when its client has had enough.
     drop(stdin);
     assert!(child.wait().unwrap().success());
+    answer["result"]["content"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// Before anything is recorded there is nothing, and no error.
+#[test]
+fn an_agent_may_be_set_up_before_anything_is_recorded() {
+    let listed = told(&TestStore::new(), "list_conversations", json!({}));
+    assert_eq!(listed, r#"{"conversations":[],"next_cursor":null}"#);
 }
 
 fn questions(store: &TestStore) -> Vec<Value> {
