@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
 use crate::facts::OwnerId;
 use crate::hash_prefix::HashPrefix;
-use crate::sqlite::keys::{Kind, prefix, row_of, target};
+use crate::sqlite::keys::{Kind, PREFIX_BITS, prefix, row_of, target};
 use crate::sqlite::packs::SharedPacks;
 use crate::sqlite::popular::Popular;
 use crate::sqlite::{hash_runs, problem};
@@ -39,6 +39,8 @@ pub(super) type Entry = (i64, i64, i64);
 #[derive(Debug, Default)]
 pub(super) struct Fresh {
     entries: BTreeSet<Entry>,
+    /// Those that another process writes.
+    of_others: Buckets,
     /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
     packs: Option<SharedPacks>,
     popular: Option<Popular>,
@@ -46,6 +48,39 @@ pub(super) struct Fresh {
     read_to: LogRow,
     /// The last row that there was when readers began to keep something.
     kept_at: LogRow,
+}
+
+/// How many buckets there are, as a power of two. With the most that a reader keeps, each has some hundred entries.
+const BUCKETS_BITS: u32 = 12;
+
+/// Entries by the beginnings of their hashes, in no other order: a command reads all of a log for a few questions, and sorting it would take
+/// most of its time.
+#[derive(Debug, Default)]
+struct Buckets {
+    buckets: Vec<Vec<Entry>>,
+    count: usize,
+}
+
+impl Buckets {
+    fn place(key: i64) -> usize {
+        (key >> (PREFIX_BITS - BUCKETS_BITS)) as usize
+    }
+
+    fn add(&mut self, entry: Entry) {
+        if self.buckets.is_empty() {
+            self.buckets.resize_with(1 << BUCKETS_BITS, Vec::new);
+        }
+        self.buckets[Self::place(entry.1)].push(entry);
+        self.count += 1;
+    }
+
+    /// Targets of an owner's keys from one to another.
+    fn between(&self, owner: OwnerId, first: i64, last: i64) -> impl Iterator<Item = i64> + '_ {
+        let found = self.buckets.get(Self::place(first)..=Self::place(last));
+        let entries = found.into_iter().flatten().flatten();
+        let asked = entries.filter(move |(of, key, _)| *of == owner.0 && (first..=last).contains(key));
+        asked.map(|(_, _, target)| *target)
+    }
 }
 
 /// What a reader of another process's store needs of it.
@@ -64,7 +99,12 @@ impl Fresh {
     /// Reads the log that the last run left.
     pub(super) fn load(connection: &Connection) -> Result<Self> {
         let mut fresh = Fresh::default();
-        fresh.read_log(connection)?;
+        let mut read = Vec::new();
+        fresh.read_log(connection, |_, entry| read.push(entry))?;
+        // Sorted and put together at once: a tenth of what it takes one by one. A set would sort by itself, but stably, which takes
+        // a fifth longer.
+        read.sort_unstable();
+        fresh.entries = read.into_iter().collect();
         Ok(fresh)
     }
 
@@ -88,36 +128,27 @@ impl Fresh {
     fn read_on(&mut self, connection: &Connection) -> Result<()> {
         let select = "SELECT number, entries FROM hash_log WHERE number = ?1";
         let is_there = log_row(connection, select, &[&self.read_to.0])?.as_ref() == Some(&self.read_to);
-        if !is_there || self.entries.len() > READ_MAX {
+        if !is_there || self.of_others.count > READ_MAX {
             // What is not in the log any more is in the table.
-            self.entries.clear();
+            self.of_others = Buckets::default();
             self.read_to = LogRow::default();
         }
-        self.read_log(connection)
+        self.read_log(connection, |fresh, entry| fresh.of_others.add(entry))
     }
 
-    fn read_log(&mut self, connection: &Connection) -> Result<()> {
+    fn read_log(&mut self, connection: &Connection, mut take: impl FnMut(&mut Self, Entry)) -> Result<()> {
         let mut statement = connection
             .prepare("SELECT number, entries FROM hash_log WHERE number > ?1 ORDER BY number")
             .map_err(problem)?;
         let mut rows = statement.query([self.read_to.0]).map_err(problem)?;
-        let mut read = Vec::new();
         while let Some(row) = rows.next().map_err(problem)? {
-            self.read_to = (row.get(0).map_err(problem)?, row.get(1).map_err(problem)?);
-            let mut rest = &self.read_to.1[..];
+            let (number, entries): LogRow = (row.get(0).map_err(problem)?, row.get(1).map_err(problem)?);
+            let mut rest = &entries[..];
             while !rest.is_empty() {
-                let half = || StoreError::Damaged("the hash log has half an entry".to_owned());
-                read.push(read_entry(&mut rest).ok_or_else(half)?);
+                let half = || StoreError::Damaged("the hash log has something that is no entry".to_owned());
+                take(self, read_entry(&mut rest).ok_or_else(half)?);
             }
-        }
-        match self.entries.is_empty() {
-            // Sorted and put together at once: a tenth of what it takes one by one, and every command waits for it. A set would sort
-            // by itself, but stably, which takes a fifth longer.
-            true => {
-                read.sort_unstable();
-                self.entries = read.into_iter().collect();
-            }
-            false => self.entries.extend(read),
+            self.read_to = (number, entries);
         }
         Ok(())
     }
@@ -157,8 +188,11 @@ impl Fresh {
         self.entries.len()
     }
 
-    fn numbers(&self, owner: OwnerId, kind: Kind, hash: &[u8], found: &mut Vec<i64>) {
-        numbers_in(&self.entries, owner, kind, hash, found);
+    /// Targets of an owner's keys from one to another.
+    fn between(&self, owner: OwnerId, first: i64, last: i64) -> impl Iterator<Item = i64> + '_ {
+        let range = (owner.0, first, i64::MIN)..=(owner.0, last, i64::MAX);
+        let own = self.entries.range(range).map(|(_, _, target)| *target);
+        own.chain(self.of_others.between(owner, first, last))
     }
 }
 
@@ -176,13 +210,14 @@ pub(super) fn find(
     kind: Kind,
     hash: &[u8],
 ) -> Result<Vec<i64>> {
-    let mut found = Vec::new();
-    for set in sets {
-        numbers_in(set, owner, kind, hash, &mut found);
-    }
-    fresh.numbers(owner, kind, hash, &mut found);
-    let targets = hash_runs::targets(connection, owner, prefix(hash))?;
-    found.extend(targets.into_iter().filter_map(|target| row_of(target, kind)));
+    let key = prefix(hash);
+    let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
+    let uncommitted = sets.iter().flat_map(|set| set.range(range.clone()));
+    let mut targets = hash_runs::targets(connection, owner, key)?;
+    targets.extend(uncommitted.map(|(_, _, target)| *target));
+    targets.extend(fresh.between(owner, key, key));
+    let numbers = targets.into_iter().filter_map(|target| row_of(target, kind));
+    let mut found: Vec<i64> = numbers.collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.dedup();
     Ok(found)
@@ -192,8 +227,7 @@ pub(super) fn find(
 pub(super) fn targets(connection: &Connection, fresh: &Fresh, owner: OwnerId, hash: &[u8]) -> Result<Vec<i64>> {
     let key = prefix(hash);
     let mut found = hash_runs::targets(connection, owner, key)?;
-    let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
-    found.extend(fresh.entries.range(range).map(|(_, _, target)| *target));
+    found.extend(fresh.between(owner, key, key));
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.dedup();
     Ok(found)
@@ -208,18 +242,9 @@ pub(super) fn between(
     hashes: &HashPrefix,
 ) -> Result<BTreeSet<i64>> {
     let (first, last) = (prefix(hashes.first()), prefix(hashes.last()));
-    let range = (owner.0, first, i64::MIN)..=(owner.0, last, i64::MAX);
-    let fresh = fresh.entries.range(range);
-    let mut found: BTreeSet<i64> = fresh.filter_map(|(_, _, target)| row_of(*target, kind)).collect();
-    let targets = hash_runs::targets_between(connection, owner, first, last)?;
-    found.extend(targets.into_iter().filter_map(|target| row_of(target, kind)));
-    Ok(found)
-}
-
-fn numbers_in(set: &BTreeSet<Entry>, owner: OwnerId, kind: Kind, hash: &[u8], found: &mut Vec<i64>) {
-    let key = prefix(hash);
-    let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
-    found.extend(set.range(range).filter_map(|(_, _, target)| row_of(*target, kind)));
+    let mut targets = hash_runs::targets_between(connection, owner, first, last)?;
+    targets.extend(fresh.between(owner, first, last));
+    Ok(targets.into_iter().filter_map(|target| row_of(target, kind)).collect())
 }
 
 pub(super) fn entry(owner: OwnerId, kind: Kind, hash: &[u8], row: i64) -> Entry {
@@ -361,7 +386,8 @@ fn write_entry(entry: &Entry, out: &mut Vec<u8>) {
 
 fn read_entry(bytes: &mut &[u8]) -> Option<Entry> {
     let mut field = || i64::try_from(leb128::read(bytes)?).ok();
-    Some((field()?, field()?, field()?))
+    let entry = (field()?, field()?, field()?);
+    (entry.1 >> PREFIX_BITS == 0).then_some(entry)
 }
 
 #[cfg(test)]

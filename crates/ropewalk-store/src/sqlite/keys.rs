@@ -67,6 +67,9 @@ pub(super) fn row_of(target: i64, kind: Kind) -> Option<i64> {
     (target & ((1 << KIND_BITS) - 1) == kind.code()).then_some(target >> KIND_BITS)
 }
 
+/// Bits of a [`prefix`].
+pub(super) const PREFIX_BITS: u32 = 40;
+
 /// The first five bytes of a hash; the row that an entry points at has the rest.
 pub(super) fn prefix(hash: &[u8]) -> i64 {
     let mut bytes = [0; 8];
