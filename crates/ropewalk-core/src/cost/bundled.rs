@@ -1,6 +1,7 @@
 //! Prices that are built in: what the table of the `genai-prices` crate says of the providers that we know. Needs no network.
 
-use std::sync::LazyLock;
+use std::collections::HashMap;
+use std::sync::{LazyLock, PoisonError, RwLock};
 
 use genai_prices::{Calculator, PriceRequest, UsageKey};
 
@@ -22,15 +23,83 @@ impl PriceTable for BundledPrices {
     fn price(&self, served: &Served<'_>, usage: &Usage) -> Option<Cost> {
         let whole = counted(usage);
         let amount = calculate(served, &whole, served.special_tier())?;
-        // The table prices what it does not know apart as something more general, and an unknown tier as
-        // the standard one. Both show in that leaving the detail out changes nothing.
-        let unknown_tier = served.special_tier().is_some() && calculate(served, &whole, None) == Some(amount);
-        let unknown_detail = DETAILS.iter().any(|key| {
-            let mut without = whole.clone();
-            without.remove(key).is_some() && calculate(served, &without, served.special_tier()) == Some(amount)
-        });
-        let estimate = unknown_tier || (unknown_detail && amount != NanoUsd(0)) || !served.usage_is_final;
+        let gaps = Gaps::known(served, &whole, amount);
+        let estimate = gaps.tier || (gaps.detail && amount != NanoUsd(0)) || !served.usage_is_final;
         Some(Cost { amount, estimate })
+    }
+}
+
+/// What the table does not know apart: it prices a count as something more general, and an unknown tier as the standard one. Both show in
+/// that leaving it out changes nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Gaps {
+    tier: bool,
+    detail: bool,
+}
+
+impl Gaps {
+    fn find(served: &Served<'_>, whole: &genai_prices::Usage, amount: NanoUsd) -> Self {
+        let tier = served.special_tier();
+        let changes_nothing = |key: &UsageKey| {
+            let mut without = whole.clone();
+            without.remove(key).is_some() && calculate(served, &without, tier) == Some(amount)
+        };
+        Gaps {
+            tier: tier.is_some() && calculate(served, whole, None) == Some(amount),
+            detail: DETAILS.iter().any(changes_nothing),
+        }
+    }
+
+    /// The same, found once for calls that are priced alike: it takes four times as long as the price itself.
+    fn known(served: &Served<'_>, whole: &genai_prices::Usage, amount: NanoUsd) -> Self {
+        static KNOWN: LazyLock<RwLock<HashMap<Alike, Gaps>>> = LazyLock::new(RwLock::default);
+        let alike = Alike::of(served, whole);
+        let known = KNOWN
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(&alike)
+            .copied();
+        known.unwrap_or_else(|| {
+            let found = Gaps::find(served, whole, amount);
+            let mut known = KNOWN.write().unwrap_or_else(PoisonError::into_inner);
+            if known.len() >= ALIKE_MAX {
+                known.clear();
+            }
+            known.insert(alike, found);
+            found
+        })
+    }
+}
+
+/// Kinds of calls whose gaps are kept.
+const ALIKE_MAX: usize = 4_096;
+
+/// Prices change at full hours, and with the length of a prompt above multiples of so many tokens.
+const HOUR_S: i64 = 60 * 60;
+const STEP_TOKENS: f64 = 4_000.0;
+
+/// What decides how a call is priced, but for how much it used.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Alike {
+    provider: Provider,
+    model: Box<str>,
+    tier: Option<Box<str>>,
+    hour: i64,
+    input_steps: u64,
+    details: [bool; 4],
+}
+
+impl Alike {
+    fn of(served: &Served<'_>, whole: &genai_prices::Usage) -> Self {
+        let input = whole.get(UsageKey::INPUT_TOKENS).unwrap_or_default();
+        Alike {
+            provider: served.provider,
+            model: served.model.into(),
+            tier: served.special_tier().map(Into::into),
+            hour: served.at.as_second().div_euclid(HOUR_S),
+            input_steps: ((input - 1.0).max(0.0) / STEP_TOKENS) as u64,
+            details: DETAILS.map(|key| whole.get(key).is_some()),
+        }
     }
 }
 
@@ -130,6 +199,61 @@ fn provider_id(provider: Provider) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Calls of any kind to a model, one after the other as they come: what is kept of one is right for the next.
+    #[test]
+    fn what_is_kept_of_gaps_is_what_they_are() {
+        let models = [
+            (Provider::Anthropic, "claude-sonnet-4-5"),
+            (Provider::Anthropic, "claude-haiku-5-5"),
+            (Provider::Anthropic, "claude-2"),
+            (Provider::OpenAiResponses, "gpt-5.4"),
+            (Provider::OpenAiChat, "gpt-4"),
+            (Provider::Gemini, "gemini-2.5-pro"),
+        ];
+        let inputs = [
+            0, 1, 3_999, 99_999, 100_000, 100_001, 128_001, 200_000, 200_001, 271_999, 272_001,
+        ];
+        let mut compared = 0;
+        for (provider, model) in models {
+            for at in ["2026-10-13T23:59:59Z", "2026-10-14T00:00:00Z", "2027-01-01T00:00:01Z"] {
+                for (input_tokens, details) in inputs
+                    .iter()
+                    .flat_map(|input| (0_u64..16).map(move |bits| (*input, bits)))
+                {
+                    let bit = |at: u64| details >> at & 1;
+                    let usage = counted(&Usage {
+                        input_tokens,
+                        output_tokens: 10,
+                        cache_read_tokens: 1_000 * bit(0),
+                        cache_write_tokens: 500 * bit(1),
+                        cache_write_1h_tokens: 500 * bit(2),
+                        web_searches: bit(3),
+                        ..Usage::default()
+                    });
+                    for service_tier in [None, Some("batch"), Some("flex")] {
+                        let served = Served {
+                            provider,
+                            model,
+                            at: at.parse().unwrap(),
+                            service_tier,
+                            usage_is_final: true,
+                        };
+                        let Some(amount) = calculate(&served, &usage, service_tier) else {
+                            continue;
+                        };
+                        compared += 1;
+                        assert_eq!(
+                            Gaps::known(&served, &usage, amount),
+                            Gaps::find(&served, &usage, amount),
+                            "{model} {at} {usage:?} {service_tier:?}"
+                        );
+                    }
+                }
+            }
+        }
+        assert!(compared > 3_000, "{compared} calls");
+    }
 
     #[test]
     fn prices_are_those_of_the_crate() {
