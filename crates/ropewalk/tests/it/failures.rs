@@ -136,7 +136,7 @@ async fn what_cannot_be_found_yet_is_said() {
         let said = stderr(&store.run(&[verb, "where is the zebra"]));
         assert!(said.contains("2 texts are not searchable yet"), "{verb}: {said}");
     }
-    let found = told(&store, "search", serde_json::json!({"query": "zebra"}));
+    let found = told(&store, "search", &serde_json::json!({"query": "zebra"}));
     assert_eq!(found, r#"{"hits":[],"not_searchable_yet":2,"next_cursor":null}"#);
 }
 

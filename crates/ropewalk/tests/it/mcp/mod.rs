@@ -67,7 +67,7 @@ async fn a_client_from_pypi_calls_every_tool_and_reads_resources() {
 }
 
 /// What a tool says to a client that begins with asking it.
-pub(crate) fn told(store: &TestStore, tool: &str, arguments: Value) -> String {
+pub(crate) fn told(store: &TestStore, tool: &str, arguments: &Value) -> String {
     let asked = [
         json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params":
             {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}),
@@ -98,7 +98,7 @@ pub(crate) fn told(store: &TestStore, tool: &str, arguments: Value) -> String {
 /// Before anything is recorded there is nothing, and no error.
 #[test]
 fn an_agent_may_be_set_up_before_anything_is_recorded() {
-    let listed = told(&TestStore::new(), "list_conversations", json!({}));
+    let listed = told(&TestStore::new(), "list_conversations", &json!({}));
     assert_eq!(listed, r#"{"conversations":[],"next_cursor":null}"#);
 }
 
