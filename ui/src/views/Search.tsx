@@ -4,7 +4,7 @@ import type { Hit } from "../api";
 import { useKeys } from "../keys";
 import { More, type Paged } from "../parts/More";
 import { Empty, Failure, Loading } from "../parts/State";
-import { age, modelName, moment } from "../pure/format";
+import { age, counted, modelName, moment } from "../pure/format";
 import { marked } from "../pure/marked";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
@@ -74,9 +74,7 @@ function Hits({ query, by }: { query: string; by: string | null }) {
   return <Found hits={hits} waiting={waiting} query={query} found={found} />;
 }
 
-type Pages = Pick<Paged, "hasNextPage" | "isFetchingNextPage" | "fetchNextPage">;
-
-function Found({ hits, waiting, query, found }: { hits: Hit[]; waiting: number; query: string; found: Pages }) {
+function Found({ hits, waiting, query, found }: { hits: Hit[]; waiting: number; query: string; found: Paged }) {
   const [current, setCurrent] = useState(-1);
   const list = useRef<HTMLOListElement>(null);
   const move = (by: number) => {
@@ -94,7 +92,7 @@ function Found({ hits, waiting, query, found }: { hits: Hit[]; waiting: number; 
   return (
     <>
       {hits.length === 0 && <Empty>Nobody said this. Fewer words find more.</Empty>}
-      {waiting > 0 && <p className="under">{waiting === 1 ? "1 text is" : `${waiting} texts are`} not searchable yet.</p>}
+      {waiting > 0 && <p className="under">{counted(waiting, "text is", "texts are")} not searchable yet.</p>}
       <ol className="hits" ref={list}>
         {hits.map((hit, at) => (
           <li key={at} className={at === current ? "current" : ""}>

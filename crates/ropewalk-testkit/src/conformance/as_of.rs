@@ -89,15 +89,25 @@ fn expected(recorded: &[(Case, ExchangeNumber)], asked: &[NodeHash], as_of: Micr
     })
 }
 
+/// The exchanges of a forest as they were recorded, each with its number.
+async fn recorded_in_any_order(
+    store: &impl Store,
+    owner: OwnerId,
+    seed: u64,
+    random: &mut Random,
+) -> Vec<(Case, ExchangeNumber)> {
+    let mut cases = forest(seed);
+    shuffle(&mut cases, random);
+    let numbers = record(store, owner, &cases).await;
+    let numbers = numbers.into_iter().map(|recorded| recorded.number);
+    cases.into_iter().zip(numbers).collect()
+}
+
 pub async fn look_ups_never_see_the_future_and_all_of_the_past<S: Store + 'static>(store: Arc<S>) {
     for seed in 0..CASES {
         let owner = fresh_owner(&*store).await;
-        let mut cases = forest(seed);
         let mut random = Random(seed + 1_000);
-        shuffle(&mut cases, &mut random);
-        let numbers = record(&*store, owner, &cases).await;
-        let numbers = numbers.into_iter().map(|recorded| recorded.number);
-        let recorded: Vec<(Case, ExchangeNumber)> = cases.into_iter().zip(numbers).collect();
+        let recorded = recorded_in_any_order(&*store, owner, seed, &mut random).await;
         for _ in 0..MOMENTS {
             let as_of = Micros(after_turns(0).0 - 1 + random.below(32) as i64);
             let (case, _) = &recorded[random.below(recorded.len())];
@@ -110,18 +120,9 @@ pub async fn look_ups_never_see_the_future_and_all_of_the_past<S: Store + 'stati
 pub async fn what_is_left_is_looked_up_as_if_nothing_else_had_been_there<S: Store + 'static>(store: Arc<S>) {
     for seed in 0..CASES {
         let owner = fresh_owner(&*store).await;
-        let mut cases = forest(seed);
-        let mut random = Random(seed + 2_000);
-        shuffle(&mut cases, &mut random);
-        let numbers = record(&*store, owner, &cases).await;
-        let numbers: Vec<ExchangeNumber> = numbers.into_iter().map(|recorded| recorded.number).collect();
-        let is_kept = |number: &ExchangeNumber| !numbers[..EXCHANGES / 3].contains(number);
-        store
-            .forget(owner, forgetting(&numbers[..EXCHANGES / 3]))
-            .await
-            .expect("it is forgotten");
-        let recorded = cases.into_iter().zip(numbers.iter().copied());
-        let left: Vec<(Case, ExchangeNumber)> = recorded.filter(|(_, number)| is_kept(number)).collect();
+        let mut left = recorded_in_any_order(&*store, owner, seed, &mut Random(seed + 2_000)).await;
+        let gone: Vec<ExchangeNumber> = left.drain(..EXCHANGES / 3).map(|(_, number)| number).collect();
+        store.forget(owner, forgetting(&gone)).await.expect("it is forgotten");
         for (case, _) in &left {
             let asked = [case.request_nodes(), case.answer_nodes()].concat();
             for depth in 1..=asked.len() {
