@@ -51,8 +51,7 @@ pub struct Evidence {
     pub spawns: HashMap<ExchangeNumber, Vec<Spawn>>,
     pub spawns_between: HashMap<(Micros, Micros), Vec<(ExchangeNumber, Spawn)>>,
     pub chains: HashMap<ExchangeNumber, Arc<Vec<NodeHash>>>,
-    pub answers: HashMap<ExchangeNumber, Arc<str>>,
-    pub requests: HashMap<ExchangeNumber, [u8; 32]>,
+    pub bodies: BodiesRead,
     pub wanting: HashMap<[u8; 8], Vec<ExchangeNumber>>,
     /// What was asked for in vain.
     absent: Vec<ExchangeNumber>,
@@ -64,17 +63,51 @@ pub struct Evidence {
     pub waiting: HashSet<ExchangeNumber>,
 }
 
+/// What was read of bodies. It holds as long as their exchanges are told as they are.
+#[derive(Debug, Default)]
+pub struct BodiesRead {
+    answers: HashMap<ExchangeNumber, Arc<str>>,
+    answer_bytes: usize,
+    requests: HashMap<ExchangeNumber, [u8; 32]>,
+}
+
+impl BodiesRead {
+    pub(super) fn keep_answer(&mut self, number: ExchangeNumber, text: Arc<str>) {
+        self.answer_bytes += text.len();
+        let before = self.answers.insert(number, text);
+        self.answer_bytes -= before.map_or(0, |before| before.len());
+    }
+
+    pub(super) fn keep_request(&mut self, number: ExchangeNumber, hash: [u8; 32]) {
+        self.requests.insert(number, hash);
+    }
+
+    /// The exchange ended, or is told anew.
+    pub(super) fn forget(&mut self, number: ExchangeNumber) {
+        self.requests.remove(&number);
+        let answer = self.answers.remove(&number);
+        self.answer_bytes -= answer.map_or(0, |answer| answer.len());
+    }
+
+    /// How many were read, and the bytes of answers among them.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.answers.len().max(self.requests.len()), self.answer_bytes)
+    }
+}
+
 impl Evidence {
     /// What is known from before, all of it as the store has it.
     pub fn of(
         facts: HashMap<ExchangeNumber, Option<Arc<Fact>>>,
         links: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
         children: HashMap<ExchangeNumber, Vec<ExchangeNumber>>,
+        bodies: BodiesRead,
     ) -> Self {
         Evidence {
             facts,
             links,
             children,
+            bodies,
             ..Evidence::default()
         }
     }
@@ -109,8 +142,8 @@ impl Evidence {
             Need::Spawns(number) => self.spawns.contains_key(number),
             Need::SpawnsBetween(first, last) => self.spawns_between.contains_key(&(*first, *last)),
             Need::Chain(number) => self.chains.contains_key(number),
-            Need::Answer(number) => self.answers.contains_key(number),
-            Need::Request(number) => self.requests.contains_key(number),
+            Need::Answer(number) => self.bodies.answers.contains_key(number),
+            Need::Request(number) => self.bodies.requests.contains_key(number),
             Need::Wanting(hash) => self.wanting.contains_key(hash),
         }
     }
@@ -230,15 +263,18 @@ impl Evidence {
         found.map(|found| &***found).ok_or_else(|| vec![Need::Chain(number)])
     }
 
-    pub fn answer(&self, number: ExchangeNumber) -> Known<&str> {
-        let found = self.answers.get(&number);
-        found.map(|found| &**found).ok_or_else(|| vec![Need::Answer(number)])
+    /// For each exchange: the text of its answer.
+    pub fn answers(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<&str>> {
+        let numbers = numbers.into_iter();
+        let answers = &self.bodies.answers;
+        all(numbers.map(|number| answers.get(&number).map(|found| &**found).ok_or(Need::Answer(number))))
     }
 
     /// For each exchange: the hash of its request without `stream`.
     pub fn requests(&self, numbers: impl IntoIterator<Item = ExchangeNumber>) -> Known<Vec<[u8; 32]>> {
         let numbers = numbers.into_iter();
-        all(numbers.map(|number| self.requests.get(&number).copied().ok_or(Need::Request(number))))
+        let requests = &self.bodies.requests;
+        all(numbers.map(|number| requests.get(&number).copied().ok_or(Need::Request(number))))
     }
 }
 

@@ -83,11 +83,11 @@ impl<S: Store> Source<'_, S> {
                 }
                 Need::Answer(number) => {
                     let text = self.answer_text(*number).await?;
-                    known.answers.insert(*number, text.into());
+                    known.bodies.keep_answer(*number, text.into());
                 }
                 Need::Request(number) => {
                     let hash = self.request_hash(*number).await?;
-                    known.requests.insert(*number, hash);
+                    known.bodies.keep_request(*number, hash);
                 }
                 _ => {}
             }

@@ -12,6 +12,7 @@ use ropewalk_store::derived::BranchRow;
 use ropewalk_store::facts::ExchangeNumber;
 
 use crate::link::decision::Linked;
+use crate::link::evidence::BodiesRead;
 use crate::link::fact::Fact;
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
@@ -25,6 +26,9 @@ const KEPT_MAX: usize = 16_384;
 pub const RECORDED_BYTES_MAX: u64 = 24 << 20;
 const READ_BYTES_MAX: u64 = 8 << 20;
 
+/// Bytes of answers that were read to compare them. What many ask alike is compared again and again.
+const ANSWER_BYTES_MAX: usize = 8 << 20;
+
 /// What a chain takes beside the texts of its request.
 const OUTLINE_BYTES: u64 = 2 << 10;
 
@@ -35,6 +39,7 @@ pub(super) struct Memory {
     pub(super) facts: HashMap<ExchangeNumber, Option<Arc<Fact>>>,
     pub(super) links: HashMap<ExchangeNumber, Option<Arc<Linked>>>,
     pub(super) children: HashMap<ExchangeNumber, Vec<ExchangeNumber>>,
+    pub(super) bodies: BodiesRead,
     pub(super) conversations: HashMap<ExchangeNumber, Option<Conversation>>,
     pub(super) branches: HashMap<ExchangeNumber, Vec<BranchRow>>,
     /// When the newest request was made that is linked, if it is known.
@@ -58,6 +63,7 @@ impl Memory {
         self.facts.clear();
         self.links.clear();
         self.children.clear();
+        self.bodies = BodiesRead::default();
         self.conversations.clear();
         self.branches.clear();
         self.newest = None;
@@ -67,6 +73,7 @@ impl Memory {
     /// A fact as the log gives it, in place of an older reading.
     pub(super) fn learn(&mut self, fact: &Arc<Fact>) {
         self.facts.insert(fact.number(), Some(fact.clone()));
+        self.bodies.forget(fact.number());
     }
 
     /// No more than is to be kept.
@@ -81,6 +88,10 @@ impl Memory {
             let links = &self.links;
             let are_known = |children: &[ExchangeNumber]| children.iter().all(|child| links.contains_key(child));
             self.children.retain(|_, children| are_known(children));
+        }
+        let (read, answer_bytes) = self.bodies.size();
+        if read > KEPT_MAX || answer_bytes > ANSWER_BYTES_MAX {
+            self.bodies = BodiesRead::default();
         }
         if self.conversations.len().max(self.branches.len()) > KEPT_MAX {
             self.conversations.clear();

@@ -23,8 +23,11 @@ use crate::link::places::Conversation;
 use crate::link::settle::{AgentRecord, conversation_row};
 use crate::link::{reach, reach_claims};
 
-/// Rounds of fetching for the whole batch before its exchanges are decided one by one.
+/// Rounds of fetching for many exchanges before they are decided one by one.
 const PREFETCH_ROUNDS: usize = 4;
+
+/// Exchanges to be decided again that are fetched for at once.
+const PREFETCHED_MAX: usize = 256;
 
 /// How often one exchange is decided again in a round. A decision only reads what precedes it, so this is never reached.
 const DECISIONS_MAX: usize = 16;
@@ -43,6 +46,8 @@ pub(super) struct Round<'r, S> {
     /// What is to be decided, in order.
     pub(super) queue: BTreeSet<OrderKey>,
     pub(super) decided: HashMap<ExchangeNumber, usize>,
+    /// Those that was fetched for.
+    prefetched: HashSet<ExchangeNumber>,
     /// What the log gave: new, ended, or told anew.
     pub(super) told: HashSet<ExchangeNumber>,
     /// As they were before this round, by exchange; `None` for those that had no link.
@@ -86,10 +91,11 @@ impl<'r, S: Store> Round<'r, S> {
             source,
             owner_name,
             settings,
-            known: Evidence::of(memory.facts, memory.links, memory.children),
+            known: Evidence::of(memory.facts, memory.links, memory.children, memory.bodies),
             subjects: HashMap::new(),
             queue: BTreeSet::new(),
             decided: HashMap::new(),
+            prefetched: HashSet::new(),
             told: HashSet::new(),
             before: HashMap::new(),
             conversations: memory.conversations,
@@ -137,18 +143,26 @@ impl<'r, S: Store> Round<'r, S> {
             let newest = self.source.store.conversations(self.source.owner, newest).await?;
             self.newest = newest.first().map(|row| row.last_at);
         }
-        self.prefetch().await?;
-        while let Some((.., number)) = self.queue.pop_first() {
-            self.decide_with_those_before(number).await?;
+        self.prefetch(self.subjects.keys().copied().collect()).await?;
+        while let Some((.., number)) = self.queue.first() {
+            if !self.prefetched.contains(number) {
+                let queued = self.queue.iter().map(|(.., number)| *number);
+                let next = queued.filter(|number| !self.prefetched.contains(number));
+                self.prefetch(next.take(PREFETCHED_MAX).collect()).await?;
+            }
+            if let Some((.., number)) = self.queue.pop_first() {
+                self.decide_with_those_before(number).await?;
+            }
         }
         self.settle().await
     }
 
-    /// Decides everybody for the sake of what they need, and fetches that for all at once.
-    async fn prefetch(&mut self) -> Result<(), LinkError> {
-        let numbers: Vec<ExchangeNumber> = self.subjects.keys().copied().collect();
+    /// Decides exchanges that are at hand for the sake of what they need, and fetches that for all at once.
+    async fn prefetch(&mut self, numbers: Vec<ExchangeNumber>) -> Result<(), LinkError> {
+        self.prefetched.extend(&numbers);
+        let subjects: Vec<&Subject> = numbers.iter().filter_map(|number| self.subjects.get(number)).collect();
         let mut first: HashSet<Need> = numbers.iter().map(|number| Need::Link(*number)).collect();
-        for subject in self.subjects.values() {
+        for subject in &subjects {
             first.extend(first_needs(subject));
             first.extend(reach::needs(&subject.fact, self.settings.retry_window));
             if Some(subject.fact.row.at) <= self.newest {
@@ -158,7 +172,7 @@ impl<'r, S: Store> Round<'r, S> {
         self.source.fetch(&first, &mut self.known).await?;
         for _ in 0..PREFETCH_ROUNDS {
             let mut needs = HashSet::new();
-            for subject in self.subjects.values() {
+            for subject in &subjects {
                 if let Err(missing) = decide(subject, &self.known, self.settings) {
                     // Members of this batch are decided in their turn.
                     let others = missing.into_iter().filter(|need| match need {
@@ -324,6 +338,7 @@ impl<'r, S: Store> Round<'r, S> {
             facts: self.known.facts,
             links: self.known.links,
             children: self.known.children,
+            bodies: self.known.bodies,
             conversations: self.conversations,
             branches: self.branches,
             newest: self.newest,

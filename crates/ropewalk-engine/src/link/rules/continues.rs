@@ -181,7 +181,7 @@ impl Case<'_> {
             let is_in_answer = fact.row.depth as usize <= end && fact.number() != self.me.number();
             is_in_answer && self.allows(fact).is_ok() && self.is_heard(fact)
         });
-        let mut begun: Vec<&Arc<Fact>> = by_block.collect();
+        let begun: Vec<&Arc<Fact>> = by_block.collect();
         if !begun.is_empty() {
             return Ok(begun);
         }
@@ -193,17 +193,12 @@ impl Case<'_> {
         let question = self.known.nodes(question.as_slice(), self.me.fact.horizon())?;
         let asked = question.into_iter().flatten();
         let asked = asked.flat_map(|node| node.as_input.iter().copied());
-        for fact in self.known.facts(asked)? {
-            let is_heard = fact.number() != self.me.number() && self.is_heard(fact);
-            if !is_heard || self.allows(fact).is_err() {
-                continue;
-            }
-            let answer = self.known.answer(fact.number())?;
-            if answer.starts_with(&*text) || answer.is_empty() && text == NO_ANSWER {
-                begun.push(fact);
-            }
-        }
-        Ok(begun)
+        let mut asked = self.known.facts(asked)?;
+        asked.retain(|fact| fact.number() != self.me.number() && self.is_heard(fact) && self.allows(fact).is_ok());
+        let answers = self.known.answers(asked.iter().map(|fact| fact.number()))?;
+        let said = asked.into_iter().zip(answers);
+        let said = said.filter(|(_, answer)| answer.starts_with(&*text) || answer.is_empty() && text == NO_ANSWER);
+        Ok(said.map(|(fact, _)| fact).collect())
     }
 
     /// Whether an answer on the chain can have been heard: it had ended by then, as far as clocks can tell.
