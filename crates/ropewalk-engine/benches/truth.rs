@@ -1,8 +1,9 @@
 //! How well linking does on generated traffic with known truth.
 //!
-//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED] [hinted | content] [ordered]`. Prints the score with the
-//! clients' hints and without, why conversations came apart, the share of subagents that were linked, and, unless `ordered` is
-//! said, whether arrival in another order gives the same.
+//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED] [LINKED] [hinted | content] [ordered]`. Prints the score with
+//! the clients' hints and without, why conversations came apart, the share of subagents that were linked, and, unless `ordered` is
+//! said, whether arrival in another order gives the same. LINKED is how many exchanges of those that arrive in another order are
+//! linked together: the fewer, the more often each is decided again.
 
 #![allow(
     clippy::unwrap_used,
@@ -109,13 +110,16 @@ fn print_splits(split_off: &[String], truths: &[Truth], placed: &HashMap<String,
     }
 }
 
-/// Records and links everything, and gives where each exchange was put, with what is true of it.
-async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap<String, Placed>, Vec<Truth>) {
+/// Records everything and links it, so many at a time, and gives where each exchange was put, with what is true of it.
+async fn link(
+    exchanges: impl Iterator<Item = (RawExchange, Truth)>,
+    linked_together: usize,
+) -> (HashMap<String, Placed>, Vec<Truth>) {
     let folder = tempfile::tempdir().unwrap();
     let store = Arc::new(Sqlite::open(folder.path(), &Options::default()).unwrap()).on_own_thread();
     let mut recorder = Recorder::new(&*store, "me", &BundledPrices).await.unwrap();
     let mut exchanges = exchanges.peekable();
-    let mut truths = Vec::new();
+    let (mut truths, mut linked) = (Vec::new(), 0);
     let mut spent = [Duration::ZERO; 3];
     while exchanges.peek().is_some() {
         let begun = Instant::now();
@@ -124,7 +128,10 @@ async fn link(exchanges: impl Iterator<Item = (RawExchange, Truth)>) -> (HashMap
         let generated = Instant::now();
         recorder.record(&batch).await.unwrap();
         let recorded = Instant::now();
-        recorder.link().await.unwrap();
+        if truths.len() - linked >= linked_together || exchanges.peek().is_none() {
+            recorder.link().await.unwrap();
+            linked = truths.len();
+        }
         spent[0] += generated - begun;
         spent[1] += recorded - generated;
         spent[2] += recorded.elapsed();
@@ -161,17 +168,19 @@ async fn main() {
         .skip(1)
         .filter_map(|argument| argument.parse::<u64>().ok());
     let (conversations, seed) = (numbers.next().unwrap_or(2_000), numbers.next().unwrap_or(1));
+    let linked_together = numbers.next().map_or(BATCH, |number| number as usize);
     let is_said = |word: &str| std::env::args().any(|argument| argument == word);
     for (mode, but) in [(Mode::Hinted, "content"), (Mode::ContentOnly, "hinted")] {
         if !is_said(but) {
-            run(conversations, seed, mode, !is_said("ordered")).await;
+            let shuffled = (!is_said("ordered")).then_some(linked_together);
+            run(conversations, seed, mode, shuffled).await;
         }
     }
 }
 
-async fn run(conversations: u64, seed: u64, mode: Mode, is_shuffled_too: bool) {
+async fn run(conversations: u64, seed: u64, mode: Mode, shuffled_linked_together: Option<usize>) {
     let begun = Instant::now();
-    let (placed, truths) = link(traffic(seed, conversations, mode)).await;
+    let (placed, truths) = link(traffic(seed, conversations, mode), BATCH).await;
     let seconds = begun.elapsed().as_secs_f64();
     let score = score(&truths, mode, |id| placed.get(id).map(|placed| placed.found.clone()));
     println!(
@@ -191,8 +200,8 @@ async fn run(conversations: u64, seed: u64, mode: Mode, is_shuffled_too: bool) {
         all - wrong,
         100.0 * (all - wrong) as f64 / all.max(1) as f64
     );
-    if is_shuffled_too {
-        let (again, _) = link(shuffled(traffic(seed, conversations, mode))).await;
+    if let Some(linked_together) = shuffled_linked_together {
+        let (again, _) = link(shuffled(traffic(seed, conversations, mode)), linked_together).await;
         let is_moved =
             |(id, place): &(&String, &Placed)| again.get(*id).map(|again| &again.found) != Some(&place.found);
         let moved: Vec<_> = placed.iter().filter(is_moved).collect();
