@@ -359,7 +359,7 @@ pub(crate) struct Log {
     #[arg(short = 'f', long, conflicts_with_all = ["graph", "grep", "until"])]
     pub(crate) follow: bool,
 
-    /// Only the newest N
+    /// Only the newest N; of conversations that nothing else selects, 1000 unless --json
     #[arg(short = 'n', value_name = "N")]
     pub(crate) count: Option<usize>,
 
@@ -394,6 +394,22 @@ pub(crate) struct Log {
     /// Show every hash
     #[arg(long)]
     pub(crate) hashes: bool,
+}
+
+impl Log {
+    /// Whether it says which ones are wanted.
+    pub(crate) fn is_selective(&self) -> bool {
+        let texts = [
+            &self.since,
+            &self.until,
+            &self.grep,
+            &self.model,
+            &self.branch,
+            &self.agent,
+            &self.hash,
+        ];
+        texts.into_iter().any(Option::is_some)
+    }
 }
 
 /// Show a conversation or an exchange

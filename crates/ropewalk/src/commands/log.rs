@@ -23,6 +23,10 @@ use crate::print::text::{cut, one_line, padded};
 use crate::print::time;
 use crate::print::words::{Missed, Words};
 
+/// Conversations that people are shown who did not say how many or which: weeks of work, within a tenth of a second. Programs, which ask
+/// for JSON, get all.
+const SHOWN_MAX: usize = 1_000;
+
 /// Digits of an id that are shown. They are enough to find it among thousands.
 const ID_DIGITS: usize = 8;
 
@@ -71,7 +75,11 @@ pub(super) struct Lister<'l> {
 
 impl Lister<'_> {
     async fn conversations(&mut self) -> Result<(), Failure> {
-        let mut left = self.arguments.count.unwrap_or(usize::MAX);
+        let is_bounded = self.arguments.count.is_none() && !self.context.json && !self.arguments.is_selective();
+        let mut left = match is_bounded {
+            true => SHOWN_MAX,
+            false => self.arguments.count.unwrap_or(usize::MAX),
+        };
         let mut before = self
             .selected
             .until
@@ -83,6 +91,11 @@ impl Lister<'_> {
             for row in &rows {
                 // They come by the time of their last exchange, so nothing behind this one is asked for.
                 if left == 0 || self.selected.since.is_some_and(|since| row.last_at < since) {
+                    if is_bounded {
+                        say(&format!(
+                            "these are the newest {SHOWN_MAX} conversations: `-n N` shows N, `--json` all"
+                        ));
+                    }
                     return Ok(());
                 }
                 let conversation = self.view.conversation(row).await?;

@@ -104,6 +104,29 @@ fn a_conversation_is_one_row_with_its_sums() {
 }
 
 #[test]
+fn people_are_shown_the_newest_thousand_and_programs_all() {
+    let opening = |number: u32| format!("Question number {number}");
+    let lines: Vec<Value> = (0..1_001)
+        .map(|number| turn(&format!("q-{number}"), number, &[&opening(number), "An answer."]))
+        .collect();
+    let store = TestStore::with(&lines);
+    let conversations = |arguments: &[&str]| store.ok(arguments).matches("Question number").count();
+    let output = store.run(&["log"]);
+    assert_eq!(stdout(&output).matches("Question number").count(), 1_000);
+    assert!(!stdout(&output).contains("Question number 0 "));
+    assert!(
+        stderr(&output).contains("the newest 1000 conversations"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(conversations(&["log", "-n", "1001"]), 1_001);
+    assert_eq!(conversations(&["log", "--since", "2026-01-01"]), 1_001);
+    assert_eq!(store.json(&["log"]).len(), 1_001);
+    let all_of_them = store.run(&["log", "-n", "1000"]);
+    assert_eq!(stderr(&all_of_them), "", "whoever says how many is not told");
+}
+
+#[test]
 fn rows_can_be_chosen() {
     let store = TestStore::with(&talk());
     let chosen = |more: &[&str]| {
