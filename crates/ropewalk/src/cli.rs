@@ -359,7 +359,7 @@ pub(crate) struct Log {
     #[arg(short = 'f', long, conflicts_with_all = ["graph", "grep", "until"])]
     pub(crate) follow: bool,
 
-    /// Only the newest N; of conversations that nothing else selects, 1000 unless --json
+    /// Only the newest N; 1000 of the conversations where nothing selects them
     #[arg(short = 'n', value_name = "N")]
     pub(crate) count: Option<usize>,
 
