@@ -21,6 +21,13 @@ const VALUE_TAG: &[u8] = b"v1:value\0";
 const NODE_TAG: &[u8] = b"v1:node\0";
 const ROOT_TAG: &[u8] = b"v1:root\0";
 
+/// A block's place in the chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Link {
+    pub value: ValueHash,
+    pub node: NodeHash,
+}
+
 /// The node before the first block.
 pub fn root(start: &ChainStart) -> NodeHash {
     let mut bytes = Bytes::tagged(ROOT_TAG);

@@ -22,6 +22,7 @@ pub mod prompt_path;
 pub mod recipe;
 pub mod reference;
 pub mod rope;
+pub mod shared_list;
 pub mod system_prompt;
 pub mod text;
 pub mod transcript;

@@ -6,6 +6,8 @@
 
 use std::sync::Arc;
 
+use crate::shared_list::SharedList;
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Provider {
     Anthropic,
@@ -171,7 +173,7 @@ pub struct Request {
     /// The system prompt's blocks, before the first message.
     pub system: Vec<Arc<Block>>,
     pub tools: Vec<Arc<Tool>>,
-    pub messages: Vec<Arc<Message>>,
+    pub messages: SharedList<Arc<Message>>,
     /// Every other top-level member: name and JSON text, in the order sent.
     pub options: Vec<(Box<str>, Box<str>)>,
 }

@@ -13,6 +13,7 @@ use crate::hash::sha256_hex;
 use crate::json::{Doc, Node, Style, quote, to_sorted};
 use crate::model::{Block, Message, Request, Response, Role, Tool};
 use crate::prompt_path::{RequestPath, StepHashes, response_hash};
+use crate::shared_list::SharedList;
 use crate::system_prompt::{system_hash, system_raw_hash};
 use crate::text::strip_reminders;
 use crate::transcript::{HashedTranscript, TranscriptHashes, message_hash};
@@ -46,14 +47,14 @@ pub struct Projections {
 /// The messages of a turn with what hashing them came to. The next turn repeats most of them: what both begin with is hashed once.
 #[derive(Debug, Clone)]
 pub struct HashedMessages {
-    messages: Vec<Arc<Message>>,
+    messages: SharedList<Arc<Message>>,
     transcript: HashedTranscript,
     steps: StepHashes,
 }
 
 impl HashedMessages {
     /// How many messages both begin with: the same ones, not only equal ones.
-    fn shared(&self, messages: &[Arc<Message>]) -> usize {
+    fn shared(&self, messages: &SharedList<Arc<Message>>) -> usize {
         let both = self.messages.iter().zip(messages);
         both.take_while(|(one, other)| Arc::ptr_eq(one, other)).count()
     }
@@ -127,17 +128,11 @@ pub fn first_user_text(request: &Request) -> Option<String> {
 /// First text of the first answer: from the history if the request carries it, else from the response.
 /// An answer without text has the empty one.
 fn first_response_text(request: &Request, response: Option<&Response>) -> Option<String> {
-    let spoken = |message: &&Message| message.role != Role::System;
-    let conversation: Vec<&Message> = request
-        .messages
-        .iter()
-        .map(|message| &**message)
-        .filter(spoken)
-        .collect();
-    let first_user = conversation.iter().position(|message| message.role == Role::User)?;
-    let behind = conversation[first_user..]
-        .iter()
-        .skip_while(|message| message.role == Role::User);
+    let messages = request.messages.iter();
+    let conversation = messages.filter(|message| message.role != Role::System);
+    let mut from_user = conversation.skip_while(|message| message.role != Role::User).peekable();
+    from_user.peek()?;
+    let behind = from_user.skip_while(|message| message.role == Role::User);
     // Only the first answer counts: one that was all tool calls keeps its hash when a later one has text.
     let mut answer = behind.take_while(|message| message.role == Role::Assistant).peekable();
     if answer.peek().is_some() {

@@ -330,7 +330,7 @@ fn walk(
         ..step
     };
     let (mut names, mut texts, mut current) = (ToolNames::default(), Vec::new(), empty());
-    for message in &request.messages[..messages.start] {
+    for message in request.messages.range(..messages.start) {
         names.read(message);
     }
     if messages.start == 0 && request.start == ChainStart::Root {

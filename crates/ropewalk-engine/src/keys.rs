@@ -15,6 +15,7 @@ use ropewalk_wire::auxiliary::RequestKind;
 use ropewalk_wire::hints::Hints;
 
 use crate::detail::word;
+use crate::link::outline::Outline;
 use crate::spawn::{self, SpawnTools};
 
 /// Shortest assistant text that anchors a rewritten history: shorter ones are said in many conversations.
@@ -82,13 +83,13 @@ pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
 const STARTED_IN_BACKGROUND: &str = "Async agent launched";
 
 /// The keys of a request's content: how it opens, what it answers, what it goes on from.
-pub(crate) fn of_request(request: &Request, kind: RequestKind, tools: &SpawnTools) -> BTreeSet<Key> {
+pub(crate) fn of_request(request: &Request, outline: &Outline, kind: RequestKind, tools: &SpawnTools) -> BTreeSet<Key> {
     let mut keys = BTreeSet::new();
     if !request.messages.iter().any(|message| message.role == Role::Assistant) {
         keys.extend(openings(request, kind));
     }
     keys.extend(call_results(request, tools).map(|id| id_key(KeyKind::CallResult, id)));
-    keys.extend(reference(request).map(|id| id_key(KeyKind::Reference, id)));
+    keys.extend(reference(request, outline));
     keys
 }
 
@@ -129,9 +130,10 @@ fn call_results<'r>(request: &'r Request, tools: &SpawnTools) -> impl Iterator<I
         .messages
         .iter()
         .rposition(|message| message.role == Role::Assistant);
-    let (before, new) = request.messages.split_at(last_answer.map_or(0, |at| at + 1));
-    let results = new
-        .iter()
+    let answered = last_answer.map_or(0, |at| at + 1);
+    let results = request
+        .messages
+        .range(answered..)
         .flat_map(|message| &message.blocks)
         .filter_map(|block| match block {
             Block::ToolResult(result) if !is_started_in_background(&result.content) => result.tool_use_id.as_deref(),
@@ -141,7 +143,8 @@ fn call_results<'r>(request: &'r Request, tools: &SpawnTools) -> impl Iterator<I
     let mut calls = Vec::new();
     if !results.is_empty() {
         // The calls stand in the answers right before; one turn may be spread over several messages.
-        let answers = before.iter().rev().take_while(|message| message.role != Role::User);
+        let before = request.messages.range(..answered).rev();
+        let answers = before.take_while(|message| message.role != Role::User);
         for message in answers {
             let spawning = tools
                 .calls(&message.blocks)
@@ -165,20 +168,15 @@ fn is_started_in_background(content: &ToolContent) -> bool {
 }
 
 /// The answer that it names as the one before it, else the last item that it names.
-fn reference(request: &Request) -> Option<&str> {
+fn reference(request: &Request, outline: &Outline) -> Option<Key> {
     if let ChainStart::Previous(id) = &request.start {
-        return Some(id);
+        return Some(id_key(KeyKind::Reference, id));
     }
-    let blocks = request
-        .messages
-        .iter()
-        .rev()
-        .flat_map(|message| message.blocks.iter().rev());
-    let mut named = blocks.filter_map(|block| match block {
-        Block::Reference { id } => Some(&**id),
-        _ => None,
-    });
-    named.next()
+    let (_, item) = outline.references().next()?;
+    Some(Key {
+        kind: KeyKind::Reference,
+        hash: item.hash,
+    })
 }
 
 /// The keys of an answer.

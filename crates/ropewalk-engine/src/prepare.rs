@@ -17,15 +17,14 @@ use ropewalk_core::hash::{NodeHash, RULES_VERSION};
 use ropewalk_core::json::Doc;
 use ropewalk_core::model::{ChainStart, Provider, Request, Response, Role, Usage};
 use ropewalk_core::projections::{HashedMessages, PROJECTIONS_VERSION, Projections};
-use ropewalk_core::prompt_path::RequestPath;
-use ropewalk_core::transcript::TranscriptHashes;
+use ropewalk_core::shared_list::SharedList;
 use ropewalk_store::facts::{Body, Key, KeyKind, Link, Spawn, Status};
 use ropewalk_store::{Micros, NewExchange};
 use ropewalk_wire::auxiliary::{RequestKind, classify};
 use ropewalk_wire::hints::{Hints, MAX_HINT_BYTES};
 use ropewalk_wire::provider::{Endpoint, Route, Upstream, route, upstream_by_headers};
 use ropewalk_wire::response::decode_response;
-use ropewalk_wire::{Memo, RequestBody, Split, read_request, split_response};
+use ropewalk_wire::{GrownRequest, Memo, RequestBody, Split, read_request, split_response};
 
 use crate::detail::{self, word};
 use crate::link::outline::Outline;
@@ -134,10 +133,9 @@ impl Preparer<'_> {
             Some(mut read) => {
                 let split = std::mem::take(&mut read.split);
                 let body = Readable {
-                    projections: Projected::Whole(memo.map(|memo| &memo.hashed)),
                     request: body(split, &raw.request_body),
                     redactions: count_redactions(&raw.request_body),
-                    read,
+                    asked: Asked::Whole(read, memo.map(|memo| &memo.hashed)),
                 };
                 self.readable(raw, &route, body)
             }
@@ -147,43 +145,31 @@ impl Preparer<'_> {
 
     pub(crate) fn readable(&self, raw: &RawExchange, route: &Route<'_>, body: Readable<'_>) -> Prepared {
         let Readable {
-            read,
+            asked: read,
             request: request_body,
-            projections,
             redactions,
         } = body;
-        let request = &read.request;
-        let is_whole = matches!(projections, Projected::Whole(_));
+        let request = read.request();
         let hints = hints(raw, Some(request));
         let answer = decode_answer(raw, &route.endpoint, request.provider);
         let classified = classify(&route.endpoint, request, &hints);
         let mut exchange = envelope(raw, route, &hints, request_body);
         exchange.kind = classified.kind.name().to_owned();
         exchange.status = status(raw, answer.as_ref());
-        exchange.start = read.start;
-        let links = read.values().zip(read.nodes());
-        exchange.request_chain.reserve_exact(read.nodes().len());
-        exchange
-            .request_chain
-            .extend(links.map(|(value, node)| Link { value, node: *node }));
-        let (projections, hashed) = match projections {
-            Projected::Whole(before) => {
-                let (projections, hashed) = Projections::behind(request, answer.as_ref(), before);
-                (projections, Some(hashed))
-            }
-            Projected::Grown(transcript, path) => {
-                (Projections::of_grown(request, answer.as_ref(), transcript, path), None)
-            }
-        };
+        exchange.start = read.start();
+        exchange.request_chain = read.chain();
+        let input_node = exchange.request_chain.last().map_or(exchange.start, |last| last.node);
+        let outline = read.outline();
+        let (projections, hashed) = read.projections(answer.as_ref());
         exchange.hashes = keys::hashes(&projections);
         let mut all_keys: BTreeSet<Key> = keys::of_hints(&hints).collect();
         all_keys.extend(project_key(&exchange));
-        all_keys.extend(keys::of_request(request, classified.kind, self.spawn_tools));
+        all_keys.extend(keys::of_request(request, &outline, classified.kind, self.spawn_tools));
         exchange.texts = texts::of_request(request);
         let spawned_at = arrival::spawned_at(raw, request.provider, answer.as_ref(), self.spawn_tools);
         // An error says nothing that a client could replay.
         if let Some(answer) = answer.as_ref().filter(|_| exchange.status != Status::Error) {
-            exchange.answer_chain = answer_chain(read.input_node(), answer);
+            exchange.answer_chain = answer_chain(input_node, answer);
             let is_compaction = classified.kind == RequestKind::Compaction;
             all_keys.extend(keys::of_answer(answer, is_compaction, self.spawn_tools));
             all_keys.extend(keys::call_keys(
@@ -197,8 +183,9 @@ impl Preparer<'_> {
         }
         let is_hit = reuse::is_hit(raw);
         let redactions = redactions + raw.response_body.as_deref().map_or(0, count_redactions);
-        let is_reusable = is_whole && !is_hit && redactions == 0 && exchange.status == Status::Complete;
-        let reuse_key = is_reusable.then(|| reuse::key(raw, route, &read)).flatten();
+        let is_reusable = !is_hit && redactions == 0 && exchange.status == Status::Complete;
+        let reuse_key = read.whole().filter(|_| is_reusable);
+        let reuse_key = reuse_key.and_then(|read| reuse::key(raw, route, read));
         all_keys.extend(reuse_key);
         if is_hit {
             // It was not answered now: whoever tells of the call itself tells of another exchange.
@@ -234,14 +221,11 @@ impl Preparer<'_> {
             outline_bytes: exchange.request.length,
             answer: answer
                 .filter(|_| exchange.status != Status::Error)
-                .and_then(|answer| Said::of_answer(read.input_node(), &answer_message(answer))),
+                .and_then(|answer| Said::of_answer(input_node, &answer_message(answer))),
             exchange,
             call,
-            outline: Arc::new(Outline::of(&read)),
-            memo: hashed.map(|hashed| TurnMemo {
-                hashed,
-                body: read.into_memo(),
-            }),
+            outline,
+            memo: read.into_memo(hashed),
         }
     }
 
@@ -269,19 +253,83 @@ impl Preparer<'_> {
 
 /// A request that was read, wherever it came from.
 pub(crate) struct Readable<'m> {
-    pub(crate) read: RequestBody,
+    pub(crate) asked: Asked<'m>,
     pub(crate) request: Body,
-    pub(crate) projections: Projected<'m>,
     /// Placeholders in the body.
     pub(crate) redactions: u64,
 }
 
-/// Where the hashes over a whole request come from.
-pub(crate) enum Projected<'m> {
-    /// It is hashed from its beginning, or behind a turn before it.
-    Whole(Option<&'m HashedMessages>),
-    /// It was hashed as it grew.
-    Grown(TranscriptHashes, RequestPath),
+/// What a request says.
+pub(crate) enum Asked<'m> {
+    /// Read from its body. It is hashed from its beginning, or behind a turn before it.
+    Whole(RequestBody, Option<&'m HashedMessages>),
+    /// Told message by message, and hashed as it grew.
+    Grown(GrownRequest, Arc<Outline>),
+}
+
+impl Asked<'_> {
+    fn request(&self) -> &Request {
+        match self {
+            Asked::Whole(read, _) => &read.request,
+            Asked::Grown(grown, _) => &grown.request,
+        }
+    }
+
+    fn start(&self) -> NodeHash {
+        match self {
+            Asked::Whole(read, _) => read.start,
+            Asked::Grown(grown, _) => grown.start,
+        }
+    }
+
+    fn chain(&self) -> SharedList<Link> {
+        match self {
+            Asked::Whole(read, _) => {
+                let links = read.values().zip(read.nodes());
+                links.map(|(value, node)| Link { value, node: *node }).collect()
+            }
+            Asked::Grown(grown, _) => grown.chain.clone(),
+        }
+    }
+
+    fn outline(&self) -> Arc<Outline> {
+        match self {
+            Asked::Whole(read, _) => Arc::new(Outline::of(read)),
+            Asked::Grown(_, outline) => Arc::clone(outline),
+        }
+    }
+
+    /// The hashes of earlier systems, and what the next turn can go on from.
+    fn projections(&self, answer: Option<&Response>) -> (Projections, Option<HashedMessages>) {
+        match self {
+            Asked::Whole(read, before) => {
+                let (projections, hashed) = Projections::behind(&read.request, answer, *before);
+                (projections, Some(hashed))
+            }
+            Asked::Grown(grown, _) => {
+                let (transcript, path) = (grown.transcript.clone(), grown.path.clone());
+                (Projections::of_grown(&grown.request, answer, transcript, path), None)
+            }
+        }
+    }
+
+    /// The body, where there is one.
+    fn whole(&self) -> Option<&RequestBody> {
+        match self {
+            Asked::Whole(read, _) => Some(read),
+            Asked::Grown(..) => None,
+        }
+    }
+
+    fn into_memo(self, hashed: Option<HashedMessages>) -> Option<TurnMemo> {
+        match self {
+            Asked::Whole(read, _) => Some(TurnMemo {
+                hashed: hashed?,
+                body: read.into_memo(),
+            }),
+            Asked::Grown(..) => None,
+        }
+    }
 }
 
 /// A request that cannot be read: kept as it came.
@@ -333,7 +381,7 @@ fn envelope(raw: &RawExchange, route: &Route<'_>, hints: &Hints, request: Body) 
         agent: hints.agent.as_deref().or(thread).map(str::to_owned),
         project: project(hints, route).map(str::to_owned),
         start: chain::root(&ChainStart::Root),
-        request_chain: Vec::new(),
+        request_chain: SharedList::default(),
         answer_chain: Vec::new(),
         hashes: Vec::new(),
         keys: Vec::new(),

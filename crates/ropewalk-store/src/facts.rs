@@ -4,11 +4,13 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use ropewalk_core::hash::{NodeHash, ValueHash};
+use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::Usage;
 use ropewalk_core::part::Part;
-use ropewalk_core::recipe::Piece;
-use ropewalk_core::rope::Layout;
+use ropewalk_core::rope::{Layout, Pieces};
+use ropewalk_core::shared_list::SharedList;
+
+pub use ropewalk_core::chain::Link;
 
 /// A moment: microseconds since 1970, UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -32,9 +34,7 @@ pub struct ExchangeNumber(pub i64);
 pub struct Position(pub i64);
 
 /// A body: how it is put together, and what it must hash to.
-pub trait Recipe: fmt::Debug + Any + Send + Sync {
-    /// The whole recipe.
-    fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a>;
+pub trait Recipe: Pieces + fmt::Debug + Any + Send {
     /// Where the next turn's recipe will differ, so that both can share what lies around.
     fn layout(&self) -> Layout;
     /// The parts that may be new. The store must have all others that the recipe names.
@@ -42,6 +42,11 @@ pub trait Recipe: fmt::Debug + Any + Send + Sync {
     /// Those of them that may be new where the first pieces are known to be stored.
     fn parts_behind<'a>(&'a self, _pieces: usize) -> Box<dyn Iterator<Item = &'a Part> + 'a> {
         self.parts()
+    }
+    /// The same recipe with nothing but its pieces, to be kept for comparison: they take less room than what they name. `None` where
+    /// it can only be kept as it is.
+    fn without_parts(&self) -> Option<Arc<dyn Recipe>> {
+        None
     }
     /// With how many pieces this recipe and another one begin.
     fn shared_pieces(&self, other: &dyn Recipe) -> usize {
@@ -88,13 +93,6 @@ impl Status {
             Status::ClientCancelled => "client_cancelled",
         }
     }
-}
-
-/// A block's place in the chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Link {
-    pub value: ValueHash,
-    pub node: NodeHash,
 }
 
 /// The hashes of an exchange that people look things up by, beside its nodes.
@@ -441,7 +439,7 @@ pub struct NewExchange {
     /// The node before the first block.
     pub start: NodeHash,
     /// The request's chain, whole: what is known of it is found from its end.
-    pub request_chain: Vec<Link>,
+    pub request_chain: SharedList<Link>,
     /// The answer's blocks behind the request. Also of an answer that was cut off: the client may replay what it got.
     pub answer_chain: Vec<Link>,
     pub hashes: Vec<(HashKind, Vec<u8>)>,

@@ -31,7 +31,8 @@ impl PartStore {
                 self.part_bytes += part.as_bytes().len();
             }
         }
-        let rope = rope::store(pieces, layout, self)?;
+        let pieces: Vec<&Piece> = pieces.into_iter().collect();
+        let rope = rope::store(&pieces, layout, self)?;
         self.root_bytes += rope.root.len();
         Ok(rope)
     }

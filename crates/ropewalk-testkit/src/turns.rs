@@ -11,7 +11,8 @@ use ropewalk_core::json::Style;
 use ropewalk_core::model::{Block, ChainStart, Role};
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{Inline, Piece};
-use ropewalk_core::rope::Layout;
+use ropewalk_core::rope::{Layout, Pieces};
+use ropewalk_core::shared_list::SharedList;
 use ropewalk_store::facts::{Body, Key, KeyKind, Link, Micros, NewExchange, Recipe, Status};
 
 use crate::conversation::Random;
@@ -25,11 +26,13 @@ pub struct MadeRecipe {
     pub layout: Layout,
 }
 
-impl Recipe for MadeRecipe {
+impl Pieces for MadeRecipe {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.pieces.iter())
     }
+}
 
+impl Recipe for MadeRecipe {
     fn layout(&self) -> Layout {
         self.layout.clone()
     }
@@ -54,7 +57,7 @@ pub struct Turns {
 #[derive(Debug, Clone, Default)]
 struct Running {
     pieces: Vec<Piece>,
-    chain: Vec<Link>,
+    chain: SharedList<Link>,
 }
 
 const TEXT_BYTES: usize = 900;
@@ -139,7 +142,7 @@ impl Turns {
             .pieces
             .extend([Piece::Raw(assistant.hash), Piece::Text(answer_part.hash, Style::Plain)]);
         push_link(&mut running.chain, start, Role::Assistant, &answer);
-        let answer_chain = running.chain[request_chain.len()..].to_vec();
+        let answer_chain = running.chain.range(request_chain.len()..).copied().collect();
         let response = MadeRecipe {
             layout: Layout::once(3),
             pieces: [Piece::Raw(response.hash), Piece::Text(answer_part.hash, Style::Plain)]
@@ -157,7 +160,7 @@ fn inline(text: &str) -> impl Iterator<Item = Piece> {
     Inline::new(text.as_bytes()).map(Piece::Inline).into_iter()
 }
 
-fn push_link(chain: &mut Vec<Link>, start: NodeHash, role: Role, text: &Arc<str>) {
+fn push_link(chain: &mut SharedList<Link>, start: NodeHash, role: Role, text: &Arc<str>) {
     let block = Block::Text {
         text: Arc::clone(text),
         extra: None,
@@ -173,7 +176,7 @@ fn exchange(
     number: u64,
     at: Micros,
     start: NodeHash,
-    request_chain: Vec<Link>,
+    request_chain: SharedList<Link>,
     answer_chain: Vec<Link>,
     request: MadeRecipe,
     response: MadeRecipe,

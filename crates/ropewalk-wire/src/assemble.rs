@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use ropewalk_core::json::{Doc, Node};
 use ropewalk_core::model::{Block, ChainStart, Message, Provider, Request, Role};
+use ropewalk_core::shared_list::SharedList;
 
 use crate::body::{Member, Said, Section};
 use crate::cut::Texts;
@@ -99,13 +100,13 @@ pub(crate) fn request(provider: Provider, members: &[Member]) -> Request {
         start: ChainStart::Root,
         system: Vec::new(),
         tools: Vec::new(),
-        messages: Vec::new(),
+        messages: SharedList::default(),
         options: Vec::new(),
     };
     for member in members.iter().filter(|member| !member.is_shadowed) {
         take_member(&mut request, member);
     }
-    if matches!(provider, Provider::OpenAiChat | Provider::OpenAiResponses) {
+    if takes_leading_system(provider) {
         leading_system(&mut request);
     }
     request
@@ -137,14 +138,28 @@ fn take_option(request: &mut Request, key: &str, json: &str) {
     }
 }
 
-/// System and developer messages before the first other one are the system prompt.
+/// What a message says that is part of the system prompt.
+pub(crate) fn system_blocks(message: &Message) -> impl Iterator<Item = Arc<Block>> {
+    message.blocks.iter().cloned().map(Arc::new)
+}
+
+/// Whether system and developer messages before the first other one are the system prompt.
+pub(crate) fn takes_leading_system(provider: Provider) -> bool {
+    matches!(provider, Provider::OpenAiChat | Provider::OpenAiResponses)
+}
+
 fn leading_system(request: &mut Request) {
     let count = request
         .messages
         .iter()
         .take_while(|message| message.role == Role::System)
         .count();
-    for message in request.messages.drain(..count) {
-        request.system.extend(message.blocks.iter().cloned().map(Arc::new));
+    if count == 0 {
+        return;
     }
+    let messages = std::mem::take(&mut request.messages);
+    for message in messages.range(..count) {
+        request.system.extend(system_blocks(message));
+    }
+    request.messages = messages.range(count..).cloned().collect();
 }

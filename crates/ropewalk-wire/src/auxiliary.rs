@@ -142,7 +142,7 @@ fn is_forced_web_search(request: &Request) -> bool {
                 .get_str("type")
                 .is_some_and(|kind| kind.starts_with("web_search"))
     });
-    is_search(&tool.json) && is_forced && conversation(request).count() == 1
+    is_search(&tool.json) && is_forced && is_one_message(request)
 }
 
 fn title_reason(request: &Request) -> Option<&'static str> {
@@ -166,8 +166,7 @@ fn is_probe(request: &Request) -> bool {
         || with_option(request, "generationConfig", |config| {
             config.get("maxOutputTokens").and_then(|n| n.as_u64()) == Some(1)
         });
-    let mut messages = conversation(request);
-    let (Some(only), None) = (messages.next(), messages.next()) else {
+    let Some(only) = conversation(request).next().filter(|_| is_one_message(request)) else {
         return false;
     };
     let is_text = only.blocks.iter().all(|block| matches!(block, Block::Text { .. }));
@@ -199,7 +198,7 @@ fn side_question_reason(request: &Request) -> Option<&'static str> {
 
 fn compaction_reason(request: &Request) -> Option<&'static str> {
     // A summary needs something to summarise.
-    if conversation(request).count() < 2 {
+    if conversation(request).nth(1).is_none() {
         return None;
     }
     let text = texts(last_user(request)?);
@@ -224,15 +223,20 @@ fn compaction_reason(request: &Request) -> Option<&'static str> {
 }
 
 /// Messages that are part of the conversation: no context in between.
-fn conversation(request: &Request) -> impl Iterator<Item = &Message> {
+fn conversation(request: &Request) -> impl DoubleEndedIterator<Item = &Message> {
     let messages = request.messages.iter().map(|message| &**message);
     messages.filter(|message| message.role != Role::System)
+}
+
+fn is_one_message(request: &Request) -> bool {
+    let mut messages = conversation(request);
+    messages.next().is_some() && messages.next().is_none()
 }
 
 /// The last message of the conversation, if the user said it.
 fn last_user(request: &Request) -> Option<&Message> {
     conversation(request)
-        .last()
+        .next_back()
         .filter(|message| message.role == Role::User)
 }
 

@@ -118,29 +118,12 @@ pub(crate) struct Held {
     pub(crate) element: Arc<Element>,
 }
 
-impl Member {
-    pub(crate) fn new(key: &str, held: Vec<Held>) -> Self {
-        Member {
-            key: key.into(),
-            held,
-            is_shadowed: false,
-        }
-    }
-}
-
-impl Held {
-    /// A value that stands in no body at hand.
-    pub(crate) fn of(element: Arc<Element>) -> Self {
-        Held { range: 0..0, element }
-    }
-}
-
 /// A value that was read: what it says, what the chain makes of it, how it is stored.
 #[derive(Debug)]
 pub(crate) struct Element {
     pub(crate) said: Said,
     pub(crate) values: Vec<ValueHash>,
-    pub(crate) pieces: Vec<Piece>,
+    pub(crate) pieces: Arc<[Piece]>,
     pub(crate) parts: Vec<Part>,
     /// Small and without long strings: stored with the envelope around it, not by its own pieces.
     in_envelope: bool,
@@ -156,27 +139,18 @@ pub(crate) enum Said {
 }
 
 impl Element {
-    /// A member that is one JSON value, kept with the envelope.
-    pub(crate) fn option(json: &str) -> Self {
-        Element {
-            said: Said::Option(json.into()),
-            in_envelope: true,
-            ..Element::of_pieces(Vec::new(), Vec::new())
-        }
-    }
-
     pub(crate) fn of_pieces(pieces: Vec<Piece>, parts: Vec<Part>) -> Self {
         Element {
             said: Said::Option(Box::default()),
             values: Vec::new(),
-            pieces,
+            pieces: pieces.into(),
             parts,
             in_envelope: false,
         }
     }
 
-    /// Its pieces behind some framing.
-    pub(crate) fn led_by(&self, framing: &[u8]) -> Self {
+    /// Its pieces and parts behind some framing.
+    pub(crate) fn led_by(&self, framing: &[u8]) -> (Vec<Piece>, Vec<Part>) {
         let (mut pieces, mut parts) = (
             Vec::with_capacity(self.pieces.len() + 1),
             Vec::with_capacity(self.parts.len() + 1),
@@ -184,7 +158,7 @@ impl Element {
         push_frame(framing, &mut pieces, &mut parts);
         pieces.extend_from_slice(&self.pieces);
         parts.extend_from_slice(&self.parts);
-        Element::of_pieces(pieces, parts)
+        (pieces, parts)
     }
 
     fn is_chained(&self) -> bool {
@@ -274,7 +248,7 @@ fn element(
     Element {
         said,
         values,
-        pieces,
+        pieces: pieces.into(),
         parts,
         in_envelope,
     }

@@ -1,42 +1,42 @@
 //! Requests that grow by messages: a log has every message once, behind another.
 //!
-//! A [`Grown`] is a message with everything that hashing needs to go on behind it. What a request costs is what is new in it,
-//! beside a walk over the messages before. Its body is written with the messages first and everything else behind them, so that the
-//! hash of the next one's body goes on where this one's stood.
+//! A [`Grown`] is a message with everything that hashing needs to go on behind it, and with the lists of what stands before it, which
+//! all that grow from it share. What a request costs is what is new in it. Its body is written with the messages first and everything
+//! else behind them, so that the hash of the next one's body goes on where this one's stood.
 //!
 //! Invariant: the body that [`Grown::request`] describes, read by [`read_request`](crate::read_request), gives the same request, the same
 //! chain and the same pieces.
 
 use std::sync::Arc;
 
-use bytes::Bytes;
-use ropewalk_core::chain;
+use ropewalk_core::chain::{self, Link};
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::json::{JsonError, Style, parse_value_at, quote};
-use ropewalk_core::model::{ChainStart, Message, Provider, Role};
+use ropewalk_core::model::{Block, ChainStart, Message, Provider, Request, Role, Tool};
 use ropewalk_core::prompt_path::{GrowingPath, RequestPath, ToolNames};
+use ropewalk_core::shared_list::SharedList;
 use ropewalk_core::system_prompt::raw_text;
 use ropewalk_core::transcript::{Transcript, TranscriptHashes};
 use sha2::{Digest as _, Sha256};
 
-use crate::assemble;
-use crate::body::{Element, Held, Member, Memo, RequestBody, Said, Section, read_element};
-use crate::split::{Segment, Split};
+use crate::assemble::{system_blocks, takes_leading_system};
+use crate::body::{Element, Said, Section, read_element};
+use crate::split::{GrownSegments, Split};
 
 /// A message behind others.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Grown {
     provider: Provider,
-    behind: Option<Arc<Grown>>,
-    element: Arc<Element>,
-    /// What it adds to a body: its pieces behind what separates it from the message before.
-    added: Arc<Element>,
-    /// Behind its last block.
-    node: NodeHash,
-    nodes: Vec<NodeHash>,
-    /// Messages up to here, and blocks in the chain.
-    count: usize,
-    depth: usize,
+    /// What it says, if it is a message rather than a list of tools.
+    message: Option<Arc<Message>>,
+    /// Where its own blocks begin in the chain, and the node before them.
+    first: usize,
+    before: NodeHash,
+    chain: SharedList<Link>,
+    /// As a request has them: without those that are its system prompt.
+    messages: SharedList<Arc<Message>>,
+    heading: Arc<Heading>,
+    segments: GrownSegments,
     /// Of the body up to here.
     hashed: Sha256,
     length: u64,
@@ -46,10 +46,21 @@ pub struct Grown {
     is_leading: bool,
 }
 
+/// What a request has beside its messages, as far as it stands among them.
+#[derive(Debug, Clone, Default)]
+struct Heading {
+    system: Vec<Arc<Block>>,
+    tools: Vec<Arc<Tool>>,
+}
+
 /// A request with the hashes that were made as it grew.
 #[derive(Debug)]
 pub struct GrownRequest {
-    pub body: RequestBody,
+    pub request: Request,
+    /// The node before the first block.
+    pub start: NodeHash,
+    pub chain: SharedList<Link>,
+    pub split: Split,
     pub sha256: [u8; 32],
     pub length: u64,
     pub transcript: TranscriptHashes,
@@ -74,11 +85,31 @@ fn opening(provider: Provider) -> String {
 }
 
 impl Grown {
+    /// Before the first message.
+    fn nothing(provider: Provider) -> Self {
+        let opening = opening(provider);
+        Grown {
+            provider,
+            message: None,
+            first: 0,
+            before: chain::root(&ChainStart::Root),
+            chain: SharedList::default(),
+            messages: SharedList::default(),
+            heading: Arc::default(),
+            segments: GrownSegments::default(),
+            hashed: Sha256::new_with_prefix(&opening),
+            length: opening.len() as u64,
+            transcript: Transcript::default(),
+            path: GrowingPath::default(),
+            is_leading: true,
+        }
+    }
+
     /// A message, in the provider's JSON, behind another one of the same provider. `repeats` says whether a call or a result in it
     /// stands in a message before; `names` are those of the calls so far.
     pub fn new(
         provider: Provider,
-        behind: Option<Arc<Grown>>,
+        behind: Option<&Grown>,
         json: &str,
         repeats: impl FnOnce(&Message) -> bool,
         names: &mut ToolNames,
@@ -88,168 +119,126 @@ impl Grown {
             return Err(JsonError::Unexpected { at: end });
         }
         let (start, json) = (doc.root().range().start, &json[..end]);
-        let element = Arc::new(read_element(
-            provider,
-            Section::Messages,
-            json,
-            doc.root(),
-            &mut String::new(),
-        ));
-        let before = behind.as_deref();
-        let separator = if before.is_some() {
-            SEPARATOR
-        } else {
-            &opening(provider)
+        let element = read_element(provider, Section::Messages, json, doc.root(), &mut String::new());
+        let (framing, separator) = match behind {
+            Some(_) => (SEPARATOR.to_owned(), SEPARATOR),
+            None => (opening(provider), ""),
         };
-        let added = Arc::new(element.led_by(separator.as_bytes()));
-        let mut grown = Grown {
-            provider,
-            node: before.map_or_else(|| chain::root(&ChainStart::Root), |before| before.node),
-            nodes: Vec::new(),
-            count: before.map_or(0, |before| before.count) + 1,
-            depth: before.map_or(0, |before| before.depth),
-            hashed: before.map_or_else(
-                || Sha256::new_with_prefix(opening(provider)),
-                |before| before.hashed.clone(),
-            ),
-            length: before.map_or(opening(provider).len() as u64, |before| before.length),
-            transcript: before.map(|before| before.transcript.clone()).unwrap_or_default(),
-            path: before.map(|before| before.path.clone()).unwrap_or_default(),
-            is_leading: before.is_none_or(|before| before.is_leading),
-            behind: None,
-            element,
-            added,
-        };
-        for separator in before.map(|_| SEPARATOR).into_iter().chain([&json[start..]]) {
-            grown.hashed.update(separator);
-            grown.length += separator.len() as u64;
+        let mut grown = behind.cloned().unwrap_or_else(|| Grown::nothing(provider));
+        for written in [separator, &json[start..]] {
+            grown.hashed.update(written);
+            grown.length += written.len() as u64;
         }
-        grown.behind = behind;
-        grown.chain(repeats, names);
+        let (pieces, parts) = element.led_by(framing.as_bytes());
+        grown.segments.push(pieces, parts);
+        grown.say(element, repeats, names);
         Ok(grown)
     }
 
-    fn chain(&mut self, repeats: impl FnOnce(&Message) -> bool, names: &mut ToolNames) {
-        for value in &self.element.values {
-            self.node = chain::node(self.node, *value);
-            self.nodes.push(self.node);
+    fn say(&mut self, element: Element, repeats: impl FnOnce(&Message) -> bool, names: &mut ToolNames) {
+        self.before = self.node();
+        self.first = self.chain.len();
+        for value in element.values {
+            let node = chain::node(self.node(), value);
+            self.chain.push(Link { value, node });
         }
-        self.depth += self.nodes.len();
-        let Said::Message(message) = &self.element.said else {
-            return;
-        };
+        self.message = None;
+        match element.said {
+            Said::Message(message) => self.say_message(message, repeats, names),
+            Said::Tools(tools) => Arc::make_mut(&mut self.heading).tools.extend(tools),
+            Said::System(_) | Said::Option(_) => {}
+        }
+    }
+
+    fn say_message(&mut self, message: Arc<Message>, repeats: impl FnOnce(&Message) -> bool, names: &mut ToolNames) {
         let is_system = message.role == Role::System;
-        // Where system and developer messages come first, they are the system prompt.
-        let takes_system = matches!(self.provider, Provider::OpenAiChat | Provider::OpenAiResponses);
-        if is_system && self.is_leading && takes_system {
-            self.path.push_system(&raw_text(&message.blocks));
-        }
         self.is_leading &= is_system;
-        if !is_system && !repeats(message) {
-            self.transcript.push(message);
+        if self.is_leading && takes_leading_system(self.provider) {
+            self.path.push_system(&raw_text(&message.blocks));
+            Arc::make_mut(&mut self.heading).system.extend(system_blocks(&message));
+        } else {
+            self.messages.push(Arc::clone(&message));
         }
-        self.path.push(message, names);
+        if !is_system && !repeats(&message) {
+            self.transcript.push(&message);
+        }
+        self.path.push(&message, names);
+        self.message = Some(message);
     }
 
     /// What it says, if it is a message rather than a list of tools.
     pub fn message(&self) -> Option<&Arc<Message>> {
-        match &self.element.said {
-            Said::Message(message) => Some(message),
-            _ => None,
-        }
+        self.message.as_ref()
+    }
+
+    /// The nodes of its own blocks.
+    pub fn nodes(&self) -> impl ExactSizeIterator<Item = NodeHash> {
+        self.chain.range(self.first..).map(|link| link.node)
+    }
+
+    /// The node behind its last block.
+    fn node(&self) -> NodeHash {
+        self.chain.last().map_or(self.before, |link| link.node)
     }
 
     /// The node behind one of its blocks. A block that is not in the chain has the node of what was said before it.
     pub fn node_of(&self, block: usize) -> NodeHash {
-        let before = || {
-            self.behind
-                .as_ref()
-                .map_or_else(|| chain::root(&ChainStart::Root), |behind| behind.node)
+        let Some(message) = self.message() else {
+            return self.before;
         };
-        let Some(message) = self.message() else { return before() };
         let blocks = message.blocks.iter().take(block.saturating_add(1));
         let count = blocks.filter(|block| chain::has_value(message.role, block)).count();
-        match count.checked_sub(1).and_then(|last| self.nodes.get(last)) {
-            Some(node) => *node,
-            None => before(),
-        }
-    }
-
-    /// The one before it.
-    pub fn behind(&self) -> Option<&Arc<Grown>> {
-        self.behind.as_ref()
+        let last = count.checked_sub(1).and_then(|last| self.nodes().nth(last));
+        last.unwrap_or(self.before)
     }
 
     /// The request that ends with `last`, to a model.
-    pub fn request(provider: Provider, last: Option<&Arc<Grown>>, model: Option<&str>) -> GrownRequest {
-        let mut messages: Vec<&Grown> = Vec::with_capacity(last.map_or(0, |last| last.count));
-        let mut at = last;
-        while let Some(grown) = at {
-            messages.push(grown);
-            at = grown.behind.as_ref();
-        }
-        messages.reverse();
-        let model = model.map(|model| quote(model, Style::Plain));
-        let closing = match &model {
+    pub fn request(provider: Provider, last: Option<&Grown>, model: Option<&str>) -> GrownRequest {
+        let nothing;
+        let last = match last {
+            Some(last) => last,
+            None => {
+                nothing = Grown::nothing(provider);
+                &nothing
+            }
+        };
+        let closing = match model.map(|model| quote(model, Style::Plain)) {
             Some(model) => format!("],\"model\":{model}}}"),
             None => "]}".to_owned(),
         };
-        let opening = opening(provider);
-        let mut hashed = last.map_or_else(|| Sha256::new_with_prefix(&opening), |last| last.hashed.clone());
+        let mut hashed = last.hashed.clone();
         hashed.update(&closing);
-        let length = last.map_or(opening.len() as u64, |last| last.length) + closing.len() as u64;
-        let members = members(provider, &messages, model.as_deref());
-        let request = assemble::request(provider, &members);
-        let start = chain::root(&request.start);
-        let mut nodes = Vec::with_capacity(last.map_or(0, |last| last.depth));
-        messages.iter().for_each(|grown| nodes.extend(&grown.nodes));
+        let opening = match last.segments.is_empty() {
+            true => opening(provider),
+            false => String::new(),
+        };
         GrownRequest {
-            body: RequestBody {
-                request,
-                start,
-                split: split(&opening, &messages, &closing),
-                memo: Memo {
-                    provider,
-                    // Nothing will be compared with it: the next request comes from its messages too.
-                    body: Bytes::new(),
-                    members,
-                    start,
-                    nodes,
-                },
+            request: Request {
+                provider,
+                model: model.map(Into::into),
+                stream: false,
+                start: ChainStart::Root,
+                system: last.heading.system.clone(),
+                tools: last.heading.tools.clone(),
+                messages: last.messages.clone(),
+                options: Vec::new(),
             },
+            start: chain::root(&ChainStart::Root),
+            chain: last.chain.clone(),
+            split: Split::grown(last.segments.clone(), format!("{opening}{closing}").as_bytes()),
             sha256: hashed.finalize().into(),
-            length,
-            transcript: last.map(|last| last.transcript.hashes()).unwrap_or_default(),
-            path: last.map_or_else(
-                || GrowingPath::default().request_path(),
-                |last| last.path.request_path(),
-            ),
+            length: last.length + closing.len() as u64,
+            transcript: last.transcript.hashes(),
+            path: last.path.request_path(),
         }
     }
-}
-
-fn members(provider: Provider, messages: &[&Grown], model: Option<&str>) -> Vec<Member> {
-    let held = messages.iter().map(|grown| Held::of(Arc::clone(&grown.element)));
-    let mut members = vec![Member::new(member(provider), held.collect())];
-    members.extend(model.map(|model| Member::new("model", vec![Held::of(Arc::new(Element::option(model)))])));
-    members
-}
-
-fn split(opening: &str, messages: &[&Grown], closing: &str) -> Split {
-    let mut segments = Vec::with_capacity(messages.len() + 1);
-    segments.extend(messages.iter().map(|grown| Segment::Element {
-        element: Arc::clone(&grown.added),
-        known: false,
-    }));
-    let newest = messages.len().checked_sub(1).map(|last| last..messages.len());
-    let mut split = Split { segments, newest };
-    let opening = if messages.is_empty() { opening } else { "" };
-    split.push_frame(format!("{opening}{closing}").as_bytes());
-    split
 }
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
+    use bytes::Bytes;
     use ropewalk_core::hash::sha256;
     use ropewalk_core::projections::Projections;
 
@@ -259,12 +248,12 @@ mod tests {
     /// Grows a request and reads its body as one; both must say the same after every message.
     #[track_caller]
     fn check(provider: Provider, messages: &[&str]) {
-        let mut last: Option<Arc<Grown>> = None;
+        let mut last: Option<Grown> = None;
         let mut names = ToolNames::default();
         for count in 0..=messages.len() {
             if let Some(json) = count.checked_sub(1).map(|index| messages[index]) {
-                let grown = Grown::new(provider, last.take(), json, |_| false, &mut names).unwrap();
-                last = Some(Arc::new(grown));
+                let grown = Grown::new(provider, last.as_ref(), json, |_| false, &mut names).unwrap();
+                last = Some(grown);
             }
             let text = messages[..count]
                 .iter()
@@ -276,18 +265,29 @@ mod tests {
             let read = read_request(provider, &body, None).unwrap();
             let grown = Grown::request(provider, last.as_ref(), Some("m \"1\""));
             assert_eq!((grown.sha256, grown.length), (sha256(&body), body.len() as u64));
-            assert_eq!(grown.body.request, read.request);
-            assert_eq!(grown.body.nodes(), read.nodes());
-            assert_eq!(
-                grown.body.values().collect::<Vec<_>>(),
-                read.values().collect::<Vec<_>>()
-            );
-            let pieces = |split: &Split| split.pieces().cloned().collect::<Vec<_>>();
-            assert_eq!(pieces(&grown.body.split), pieces(&read.split));
-            assert_eq!(grown.body.split.layout(), read.split.layout());
+            assert_eq!(grown.request, read.request);
+            assert_eq!(grown.start, read.start);
+            assert!(grown.chain.iter().map(|link| &link.node).eq(read.nodes()));
+            assert!(grown.chain.iter().map(|link| link.value).eq(read.values()));
+            check_split(&grown.split, &read.split);
             let whole = Projections::of(&read.request, None);
             let grown = Projections::of_grown(&read.request, None, grown.transcript, grown.path);
             assert_eq!(grown, whole);
+        }
+    }
+
+    /// Both have the same pieces and parts, from any place on.
+    #[track_caller]
+    fn check_split(grown: &Split, read: &Split) {
+        let pieces: Vec<_> = read.pieces().cloned().collect();
+        assert_eq!(grown.pieces().cloned().collect::<Vec<_>>(), pieces);
+        assert_eq!((grown.layout(), grown.piece_count()), (read.layout(), pieces.len()));
+        assert_eq!(grown.shared_pieces(read), pieces.len());
+        for first in 0..=pieces.len() {
+            assert!(grown.pieces_behind(first).eq(&pieces[first..]));
+            let parts = |split: &Split| split.parts_behind(first).map(|part| part.hash).collect::<BTreeSet<_>>();
+            // A message brings its own framing along, which a body that was read has in a segment of its own.
+            assert!(parts(grown).is_superset(&parts(read)));
         }
     }
 

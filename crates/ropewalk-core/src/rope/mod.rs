@@ -24,7 +24,7 @@ use crate::recipe::{Piece, Step};
 use crate::rope::format::{Reader, read_chunks, read_piece};
 
 pub use format::write_chunks;
-pub use tree::{Alike, Cuts, Layout, RopeTree, Run};
+pub use tree::{Alike, Cuts, Layout, Pieces, RopeTree, Run};
 
 /// Number of a part within its owner, given by the store.
 pub type PartNumber = u64;
@@ -61,17 +61,13 @@ pub trait RopeNumbers {
 }
 
 /// Writes a recipe into chunks, looking only into those that are new.
-pub fn store<'p, N: RopeNumbers>(
-    pieces: impl IntoIterator<Item = &'p Piece>,
-    layout: Layout,
-    numbers: &mut N,
-) -> Result<Rope, N::Error> {
+pub fn store<N: RopeNumbers>(pieces: &dyn Pieces, layout: Layout, numbers: &mut N) -> Result<Rope, N::Error> {
     store_like(pieces, layout, None, numbers).map(|(rope, _)| rope)
 }
 
 /// The same, without cutting again what was cut before.
-pub fn store_like<'p, N: RopeNumbers>(
-    pieces: impl IntoIterator<Item = &'p Piece>,
+pub fn store_like<N: RopeNumbers>(
+    pieces: &dyn Pieces,
     layout: Layout,
     alike: Option<Alike<'_>>,
     numbers: &mut N,

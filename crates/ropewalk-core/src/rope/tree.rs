@@ -1,6 +1,8 @@
 //! Which pieces form chunks, and which stand in the root.
 
+use std::borrow::Borrow;
 use std::convert::Infallible;
+use std::fmt;
 use std::ops::Range;
 
 use sha2::{Digest as _, Sha256};
@@ -10,6 +12,7 @@ use crate::leb128;
 use crate::recipe::Piece;
 use crate::rope::format::Writer;
 use crate::rope::{ChunkName, PartNumber, Rope};
+use crate::shared_list::SharedList;
 
 /// Chunks end at one entry in `1 << CUT_BITS` on average, and never before or after these.
 const CUT_BITS: u32 = 5;
@@ -37,21 +40,71 @@ impl Layout {
     }
 }
 
+/// The pieces of a recipe. One that is long is asked for its end only, so it had better find that without a walk.
+pub trait Pieces: Sync {
+    fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a>;
+
+    fn piece_count(&self) -> usize {
+        self.pieces().count()
+    }
+
+    /// All but the first ones.
+    fn pieces_behind<'a>(&'a self, first: usize) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
+        Box::new(self.pieces().skip(first))
+    }
+}
+
+impl<P: Borrow<Piece> + Sync> Pieces for Vec<P> {
+    fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
+        Box::new(self.iter().map(Borrow::borrow))
+    }
+
+    fn piece_count(&self) -> usize {
+        self.len()
+    }
+}
+
 /// A recipe cut into chunks, before it is stored.
-#[derive(Debug)]
 pub struct RopeTree<'p> {
-    pieces: Vec<&'p Piece>,
-    /// Level by level, the pieces' chunks first; in each those of the history come before those of the rest.
-    levels: Vec<Vec<Chunk>>,
-    /// How many chunks of each level are the history's.
-    of_history: Vec<usize>,
+    pieces: &'p dyn Pieces,
+    /// Level by level, the pieces' chunks first.
+    levels: Vec<Level>,
     runs: Vec<Run>,
 }
 
-/// How a recipe's history was cut. One that begins alike is cut alike.
+impl fmt::Debug for RopeTree<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RopeTree")
+            .field("levels", &self.levels)
+            .field("runs", &self.runs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The chunks of a level, those of the history before those of the rest.
+#[derive(Debug, Default)]
+struct Level {
+    history: SharedList<Chunk>,
+    rest: Vec<Chunk>,
+}
+
+impl Level {
+    fn len(&self) -> usize {
+        self.history.len() + self.rest.len()
+    }
+
+    fn chunk(&self, at: usize) -> &Chunk {
+        match at.checked_sub(self.history.len()) {
+            None => &self.history[at],
+            Some(at) => &self.rest[at],
+        }
+    }
+}
+
+/// How a recipe's history was cut. One that begins alike is cut alike, and shares these.
 #[derive(Debug, Default)]
 pub struct Cuts {
-    levels: Vec<Vec<Chunk>>,
+    levels: Vec<SharedList<Chunk>>,
 }
 
 /// What a recipe shares with one that was cut before.
@@ -77,24 +130,23 @@ struct Chunk {
 }
 
 impl<'p> RopeTree<'p> {
-    pub fn new(pieces: impl IntoIterator<Item = &'p Piece>, layout: Layout) -> Self {
+    pub fn new(pieces: &'p dyn Pieces, layout: Layout) -> Self {
         Self::like(pieces, layout, None)
     }
 
     /// The same tree as [`Self::new`] gives, without cutting again what was cut before.
-    pub fn like(pieces: impl IntoIterator<Item = &'p Piece>, layout: Layout, alike: Option<Alike<'_>>) -> Self {
-        let pieces: Vec<&Piece> = pieces.into_iter().collect();
+    pub fn like(pieces: &'p dyn Pieces, layout: Layout, alike: Option<Alike<'_>>) -> Self {
+        let count = pieces.piece_count();
         let Layout { newest } = layout;
-        let end = newest.end.min(pieces.len());
+        let end = newest.end.min(count);
         let newest = newest.start.min(end)..end;
-        let mut levels: Vec<Vec<Chunk>> = Vec::new();
+        let mut levels: Vec<Level> = Vec::new();
         // What is left to be chunked, of the history and of the rest: entries of the level at hand.
-        let (mut history, mut rest) = (Some(0..newest.start), Some(newest.end..pieces.len()));
+        let (mut history, mut rest) = (Some(0..newest.start), Some(newest.end..count));
         let run = |level, entries| Run { level, entries };
         // The history's runs, from its end.
         let mut runs = vec![run(0, newest)];
         let mut rest_run = None;
-        let mut of_history = Vec::new();
         // Entries of the level at hand that are as they were.
         let mut same = alike.map_or(0, |alike| alike.pieces);
         loop {
@@ -109,50 +161,36 @@ impl<'p> RopeTree<'p> {
                 break;
             }
             let below = levels.last();
-            let name = |entry: usize| match below {
-                None => piece_name(pieces[entry]),
-                Some(below) => below[entry].name.0.to_vec(),
-            };
-            let mut chunks = Vec::new();
+            let mut chunks = Level::default();
             if let Some(left) = &mut history {
-                let cut_before = alike
-                    .and_then(|alike| alike.cuts.levels.get(level))
-                    .into_iter()
-                    .flatten();
+                let cut_before = alike.and_then(|alike| alike.cuts.levels.get(level));
+                chunks.history = cut_before.cloned().unwrap_or_default();
                 let end = same.min(left.end);
-                chunks.extend(cut_before.take_while(|chunk| chunk.entries.end <= end).cloned());
-                same = chunks.len();
-                let start = chunks.last().map_or(left.start, |chunk| chunk.entries.end);
-                let unfinished = cut(&name, start..left.end, &mut chunks);
+                same = chunks.history.partition_point(|chunk| chunk.entries.end <= end);
+                chunks.history.truncate(same);
+                let start = chunks.history.last().map_or(left.start, |chunk| chunk.entries.end);
+                let unfinished = cut(names(pieces, below, start..left.end), start, &mut chunks.history);
                 runs.push(run(level, unfinished.entries));
-                *left = 0..chunks.len();
+                *left = 0..chunks.history.len();
             }
-            of_history.push(chunks.len());
             if let Some(left) = &mut rest {
-                let first = chunks.len();
-                let last = cut(&name, left.clone(), &mut chunks);
-                chunks.extend((!last.entries.is_empty()).then(|| last.finish()));
-                *left = first..chunks.len();
+                let last = cut(names(pieces, below, left.clone()), left.start, &mut chunks.rest);
+                chunks.rest.extend((!last.entries.is_empty()).then(|| last.finish()));
+                *left = chunks.history.len()..chunks.len();
             }
             levels.push(chunks);
         }
         runs.reverse();
         runs.extend(rest_run);
         runs.retain(|run| !run.entries.is_empty());
-        RopeTree {
-            pieces,
-            levels,
-            of_history,
-            runs,
-        }
+        RopeTree { pieces, levels, runs }
     }
 
     /// For the next recipe that begins like this one.
-    pub fn into_cuts(mut self) -> Cuts {
-        for (chunks, count) in self.levels.iter_mut().zip(self.of_history) {
-            chunks.truncate(count);
+    pub fn into_cuts(self) -> Cuts {
+        Cuts {
+            levels: self.levels.into_iter().map(|level| level.history).collect(),
         }
-        Cuts { levels: self.levels }
     }
 
     /// The root's runs, in the order of the body.
@@ -171,19 +209,20 @@ impl<'p> RopeTree<'p> {
     }
 
     pub fn chunk_name(&self, level: usize, chunk: usize) -> ChunkName {
-        self.levels[level][chunk].name
+        self.levels[level].chunk(chunk).name
     }
 
     /// What a chunk lists.
     pub fn inside(&self, level: usize, chunk: usize) -> Run {
         Run {
             level,
-            entries: self.levels[level][chunk].entries.clone(),
+            entries: self.levels[level].chunk(chunk).entries.clone(),
         }
     }
 
-    pub fn piece(&self, piece: usize) -> &'p Piece {
-        self.pieces[piece]
+    /// Pieces in a row.
+    pub fn pieces(&self, pieces: Range<usize>) -> impl Iterator<Item = &'p Piece> + use<'p> {
+        self.pieces.pieces_behind(pieces.start).take(pieces.len())
     }
 
     /// Pieces as bytes, with the numbers of their parts.
@@ -193,7 +232,7 @@ impl<'p> RopeTree<'p> {
         number: &mut dyn FnMut(&PartHash) -> Result<PartNumber, E>,
     ) -> Result<Vec<u8>, E> {
         let mut writer = Writer::new(number);
-        for piece in &self.pieces[pieces] {
+        for piece in self.pieces(pieces) {
             writer.piece(piece)?;
         }
         Ok(writer.out)
@@ -247,15 +286,30 @@ impl Growing {
     }
 }
 
+/// The names of some entries: pieces, or chunks of the level below.
+fn names<'t>(
+    pieces: &'t dyn Pieces,
+    below: Option<&'t Level>,
+    entries: Range<usize>,
+) -> Box<dyn Iterator<Item = Vec<u8>> + 't> {
+    match below {
+        None => {
+            let listed = pieces.pieces_behind(entries.start).take(entries.len());
+            Box::new(listed.map(piece_name))
+        }
+        Some(below) => Box::new(entries.map(|entry| below.chunk(entry).name.0.to_vec())),
+    }
+}
+
 /// Cuts entries into chunks where the content says so; gives those behind the last boundary.
-fn cut(name: &dyn Fn(usize) -> Vec<u8>, entries: Range<usize>, chunks: &mut Vec<Chunk>) -> Growing {
-    let mut growing = Growing::at(entries.start);
-    for at in entries {
-        let name = name(at);
+fn cut(names: impl Iterator<Item = Vec<u8>>, first: usize, chunks: &mut impl Extend<Chunk>) -> Growing {
+    let mut growing = Growing::at(first);
+    for name in names {
         growing.push(&name);
         let length = growing.entries.len();
         if length >= CHUNK_MAX || (length >= CHUNK_MIN && ends_chunk(&name)) {
-            chunks.push(std::mem::replace(&mut growing, Growing::at(at + 1)).finish());
+            let behind = Growing::at(growing.entries.end);
+            chunks.extend([std::mem::replace(&mut growing, behind).finish()]);
         }
     }
     growing

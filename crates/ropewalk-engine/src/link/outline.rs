@@ -1,4 +1,6 @@
 //! A request's chain with who said each block: what linking reads of a body.
+//!
+//! Outlines of requests that grow from each other share what they begin with: whoever looks through one looks from its end.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -9,6 +11,7 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::{Block, Message, Role};
 use ropewalk_core::normalise::normalise;
+use ropewalk_core::shared_list::SharedList;
 use ropewalk_store::facts::{Key, KeyKind};
 use ropewalk_wire::RequestBody;
 
@@ -23,40 +26,60 @@ pub struct Step {
 
 #[derive(Debug, Clone, Default)]
 pub struct Outline {
-    steps: Vec<Step>,
+    steps: SharedList<Step>,
     /// Each message with the index of its first step.
-    messages: Vec<(usize, Arc<Message>)>,
+    messages: SharedList<(usize, Arc<Message>)>,
+    /// Items that are named in place of what was said, each as the key of the answer that has it.
+    references: SharedList<(usize, Key)>,
     /// What a decision asks for several times, and has to look through the whole history for.
-    references: OnceLock<Vec<(usize, Key)>>,
     continues: OnceLock<Option<BTreeSet<Key>>>,
 }
 
 impl Outline {
     pub fn of(read: &RequestBody) -> Self {
-        let mut steps = Vec::with_capacity(read.nodes().len());
-        let mut messages = Vec::new();
+        let mut outline = Outline::default();
+        let mut nodes = read.nodes().iter().copied();
         for (message, count) in read.messages() {
-            messages.push((steps.len(), message.clone()));
-            let nodes = read.nodes().iter().skip(steps.len()).take(count);
-            let is_answer = message.role == Role::Assistant;
-            steps.extend(nodes.map(|node| Step { node: *node, is_answer }));
+            outline.push(message, nodes.by_ref().take(count));
         }
-        Outline {
-            steps,
-            messages,
-            ..Outline::default()
-        }
+        outline
     }
 
-    pub fn steps(&self) -> &[Step] {
+    /// The same with a message behind it, whose blocks have these nodes.
+    pub(crate) fn with(&self, message: &Arc<Message>, nodes: impl Iterator<Item = NodeHash>) -> Self {
+        let mut longer = Outline {
+            continues: OnceLock::new(),
+            ..self.clone()
+        };
+        longer.push(message, nodes);
+        longer
+    }
+
+    fn push(&mut self, message: &Arc<Message>, nodes: impl Iterator<Item = NodeHash>) {
+        let first = self.steps.len();
+        let is_answer = message.role == Role::Assistant;
+        self.steps.extend(nodes.map(|node| Step { node, is_answer }));
+        // Most histories say everything themselves.
+        let is_named = |block: &Block| matches!(block, Block::Reference { .. });
+        if message.blocks.iter().any(is_named) {
+            let blocks = chained(message).enumerate();
+            self.references.extend(blocks.filter_map(|(index, block)| match block {
+                Block::Reference { id } => Some((first + index, id_key(KeyKind::Item, id))),
+                _ => None,
+            }));
+        }
+        self.messages.push((first, Arc::clone(message)));
+    }
+
+    pub fn steps(&self) -> &SharedList<Step> {
         &self.steps
     }
 
     /// The messages in order, each with the node that it ends at; `None` for one that is not in the chain.
-    pub fn messages(&self) -> impl Iterator<Item = (Option<NodeHash>, &Message)> {
-        let ends = self.messages.iter().skip(1).map(|(first, _)| *first);
-        let ends = ends.chain([self.steps.len()]);
-        self.messages.iter().zip(ends).map(|((first, message), end)| {
+    pub fn messages(&self) -> impl DoubleEndedIterator<Item = (Option<NodeHash>, &Message)> {
+        (0..self.messages.len()).map(|at| {
+            let (first, message) = &self.messages[at];
+            let end = self.messages.get(at + 1).map_or(self.steps.len(), |(next, _)| *next);
             let node = (end > *first).then(|| self.steps[end - 1].node);
             (node, &**message)
         })
@@ -76,7 +99,7 @@ impl Outline {
 
     /// Where the answer that ends at `end` begins.
     pub fn answer_start(&self, end: usize) -> usize {
-        let before = self.steps[..=end].iter().rposition(|step| !step.is_answer);
+        let before = (0..=end).rev().find(|at| !self.steps[*at].is_answer);
         before.map_or(0, |at| at + 1)
     }
 
@@ -92,20 +115,18 @@ impl Outline {
         [Some(answer), self.question_of(end)].into_iter().flatten().collect()
     }
 
-    /// The index of a node, from the last.
-    pub fn find(&self, node: &NodeHash) -> Option<usize> {
-        self.steps.iter().rposition(|step| step.node == *node)
+    /// Whether a chain of that length, which ends at this node, is the beginning of this one: a node is the same only behind the same.
+    pub fn begins_with(&self, length: usize, node: &NodeHash) -> bool {
+        let last = length.checked_sub(1).and_then(|last| self.steps.get(last));
+        last.is_some_and(|step| step.node == *node)
     }
 
     /// Answers at or behind `from` that can anchor a history, the last first.
     pub fn anchors(&self, from: usize) -> impl Iterator<Item = (usize, Key)> + '_ {
         // The first of them may begin before it.
         let begun = self.messages.partition_point(|(first, _)| *first < from);
-        let messages = &self.messages[begun.saturating_sub(1)..];
-        let answers = messages
-            .iter()
-            .rev()
-            .filter(|(_, message)| message.role == Role::Assistant);
+        let messages = self.messages.range(begun.saturating_sub(1)..);
+        let answers = messages.rev().filter(|(_, message)| message.role == Role::Assistant);
         answers.flat_map(move |(first, message)| {
             let blocks: Vec<&Block> = chained(message).collect();
             let places = blocks
@@ -119,28 +140,8 @@ impl Outline {
     }
 
     /// Items that are named in place of what was said, the last first, each as the key of the answer that has it.
-    pub fn references(&self) -> &[(usize, Key)] {
-        self.references.get_or_init(|| self.find_references())
-    }
-
-    fn find_references(&self) -> Vec<(usize, Key)> {
-        let mut references = Vec::new();
-        // Most histories say everything themselves.
-        let is_named = |block: &Block| matches!(block, Block::Reference { .. });
-        let naming = self.messages.iter().rev();
-        for (first, message) in naming.filter(|(_, message)| message.blocks.iter().any(is_named)) {
-            let blocks: Vec<&Block> = chained(message).collect();
-            let named = blocks
-                .iter()
-                .enumerate()
-                .rev()
-                .filter_map(|(index, block)| match block {
-                    Block::Reference { id } => Some((first + index, id_key(KeyKind::Item, id))),
-                    _ => None,
-                });
-            references.extend(named);
-        }
-        references
+    pub fn references(&self) -> impl ExactSizeIterator<Item = (usize, Key)> + Clone + '_ {
+        self.references.iter().rev().copied()
     }
 
     /// Characters of the texts in the first `count` steps.

@@ -399,7 +399,7 @@ pub(super) fn unheard(subject: &Subject, decision: &Decision) -> Vec<[u8; 8]> {
         Method::Reference => decision.shared as usize,
         _ => 0,
     };
-    let references = outline.references().iter();
+    let references = outline.references();
     let references = references.take_while(|(at, _)| *at >= named_up_to).take(WANTED_MAX);
     unheard.extend(references.map(|(_, key)| prefix(&key.hash)));
     if !unheard.is_empty() {

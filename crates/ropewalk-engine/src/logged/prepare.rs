@@ -13,13 +13,11 @@ use ropewalk_wire::Grown;
 use ropewalk_wire::provider::{path_of, route};
 
 use super::{LogMessage, LogTurn, Logged, MessageNumber};
-use crate::prepare::{Prepared, Preparer, Projected, Readable};
+use crate::link::outline::Outline;
+use crate::prepare::{Asked, Prepared, Preparer, Readable};
 use crate::raw::{RawExchange, Witness};
 use crate::recipe::SplitRecipe;
 use crate::redact::count_redactions;
-
-/// What a node takes in an outline, with its share of the list of messages.
-const NODE_BYTES: u64 = 64;
 
 /// The messages of one file, as far as they came.
 #[derive(Debug)]
@@ -38,6 +36,7 @@ pub struct LogPreparer<'a> {
 #[derive(Debug, Clone)]
 struct Told {
     grown: Arc<Grown>,
+    outline: Arc<Outline>,
     behind: Option<MessageNumber>,
     /// Placeholders up to here.
     redactions: u64,
@@ -104,10 +103,18 @@ impl<'a> LogPreparer<'a> {
         let behind_of = |number: MessageNumber| find(&self.messages, self.first, number)?.behind;
         let tool_ids = &mut self.tool_ids;
         let repeats = |said: &Message| is_repetition(said, message.behind, number, behind_of, tool_ids);
-        let before = behind.as_ref().map(|told| Arc::clone(&told.grown));
+        let before = behind.as_ref().map(|told| &*told.grown);
         let grown =
             Grown::new(message.provider, before, text, repeats, &mut self.names).map_err(|_| LogError::NoJson)?;
+        let outline = behind
+            .as_ref()
+            .map(|told| Arc::clone(&told.outline))
+            .unwrap_or_default();
         Ok(Told {
+            outline: match grown.message() {
+                Some(said) => Arc::new(outline.with(said, grown.nodes())),
+                None => outline,
+            },
             grown: Arc::new(grown),
             behind: message.behind,
             redactions: behind.map_or(0, |told| told.redactions) + count_redactions(&message.json),
@@ -123,8 +130,7 @@ impl<'a> LogPreparer<'a> {
         self.first += self.messages.len() as u32;
         self.names = ToolNames::default();
         self.tool_ids.clear();
-        // From the end: each holds the one before it, and none may be the last to do so.
-        while self.messages.pop().is_some() {}
+        self.messages.clear();
     }
 
     /// The node behind a block of a message.
@@ -135,33 +141,25 @@ impl<'a> LogPreparer<'a> {
     /// A turn, ready to be stored.
     pub fn turn(&mut self, turn: &LogTurn) -> Result<Prepared, LogError> {
         let asked = turn.asked.map(|asked| self.told(asked)).transpose()?;
-        let grown = Grown::request(turn.provider, asked.map(|told| &told.grown), turn.model.as_deref());
-        let mut read = grown.body;
-        let split = std::mem::take(&mut read.split);
+        let last = asked.map(|told| &*told.grown);
+        let mut grown = Grown::request(turn.provider, last, turn.model.as_deref());
+        let split = std::mem::take(&mut grown.split);
         let readable = Readable {
             request: Body {
                 recipe: Arc::new(SplitRecipe(split)),
                 sha256: grown.sha256,
                 length: grown.length,
             },
-            projections: Projected::Grown(grown.transcript, grown.path),
             redactions: asked.map_or(0, |told| told.redactions),
-            read,
+            asked: Asked::Grown(grown, asked.map(|told| Arc::clone(&told.outline)).unwrap_or_default()),
         };
         let raw = raw(turn);
         let mut prepared = self.preparer.readable(&raw, &route(&raw.path), readable);
         // The last line of a stream that was not seen to its end counts what had come by then.
         prepared.exchange.cost_is_estimate |= turn.is_estimate && prepared.exchange.cost_nano_usd.is_some();
-        // Outlines of one file share their messages; each has its own list of nodes.
-        let nodes = prepared.exchange.request_chain.len() as u64 * NODE_BYTES;
-        prepared.outline_bytes = std::mem::take(&mut self.said_since) + nodes;
+        // Outlines of one file share their messages.
+        prepared.outline_bytes = std::mem::take(&mut self.said_since);
         Ok(prepared)
-    }
-}
-
-impl Drop for LogPreparer<'_> {
-    fn drop(&mut self) {
-        self.forget_messages();
     }
 }
 

@@ -15,8 +15,9 @@ use crate::link::outline::Outline;
 use crate::view::ViewError;
 use crate::view::message::{answer_message, kind_of, text_of};
 
-/// What is kept of exchanges that were just recorded; the rest is read from the store.
-const FRESH_MAX: usize = 2_048;
+/// What is kept of exchanges that were just recorded; the rest is read from the store, each with its whole history. More than an import
+/// records between two times of linking.
+const FRESH_MAX: usize = 16_384;
 const FRESH_BYTES_MAX: u64 = 16 << 20;
 
 /// A message, as its name needs it.
@@ -59,6 +60,7 @@ struct Recorded {
 
 impl Fresh {
     pub(crate) fn keep(&mut self, number: ExchangeNumber, outline: Arc<Outline>, bytes: u64, answer: Option<Said>) {
+        let bytes = bytes + answer.as_ref().map_or(0, |said| said.text.len() as u64);
         if self.exchanges.len() >= FRESH_MAX || self.bytes + bytes > FRESH_BYTES_MAX {
             *self = Fresh::default();
         }
@@ -84,19 +86,16 @@ impl<S: Store> Namer<'_, S> {
             Some(recorded) => (recorded.outline, recorded.answer),
             None => (self.outline(row).await?, self.read_answer(row).await?),
         };
-        let messages: Vec<(Option<NodeHash>, &Message)> = outline.messages().collect();
-        let first = match is_root {
-            true => 0,
-            false => messages
-                .iter()
-                .rposition(|(_, message)| message.role == Role::Assistant)
-                .map_or(0, |at| at + 1),
-        };
-        let named = messages[first..].iter().filter_map(|(node, message)| {
+        let from_end = outline.messages().rev();
+        let new = from_end.take_while(|(_, message)| is_root || message.role != Role::Assistant);
+        let named = new.filter_map(|(node, message)| {
             let is_named = matches!(kind_of(message), "user" | "assistant");
-            Said::new((*node).filter(|_| is_named)?, message)
+            Said::new(node.filter(|_| is_named)?, message)
         });
-        Ok(named.chain(answer).collect())
+        let mut said: Vec<Said> = named.collect();
+        said.reverse();
+        said.extend(answer);
+        Ok(said)
     }
 
     /// What the user says first in a conversation.

@@ -15,6 +15,7 @@ mod hard_cases;
 mod insight;
 mod keys;
 mod linking;
+mod logged;
 mod long;
 mod matching;
 mod memos;

@@ -52,7 +52,7 @@ impl<'b> Bodies<'b> {
     pub(super) fn new(bodies: Vec<NewBody<'b>>, known: &'b KnownParts) -> Self {
         let trees: Vec<_> = bodies
             .iter()
-            .map(|new| RopeTree::new(new.body.recipe.pieces(), new.body.recipe.layout()))
+            .map(|new| RopeTree::new(&*new.body.recipe, new.body.recipe.layout()))
             .collect();
         let unknown = trees.iter().map(|tree| vec![Vec::new(); tree.levels()]).collect();
         Bodies {
@@ -166,12 +166,11 @@ impl<'b> Bodies<'b> {
     fn wanted_parts(&self) -> BTreeMap<PartHash, usize> {
         let mut wanted = BTreeMap::new();
         for (place, tree) in self.trees.iter().enumerate() {
-            let in_root = tree.runs().iter().filter(|run| run.level == 0);
-            let in_root = in_root.flat_map(|run| run.entries.clone());
+            let in_root = tree.runs().iter().filter(|run| run.level == 0).cloned();
             let leaves = self.unknown[place].first().into_iter().flatten();
-            let in_leaves = leaves.flat_map(|leaf| tree.inside(0, *leaf).entries);
-            for piece in in_root.chain(in_leaves) {
-                visit_parts(tree.piece(piece), &mut |part| {
+            let in_leaves = leaves.map(|leaf| tree.inside(0, *leaf));
+            for piece in in_root.chain(in_leaves).flat_map(|run| tree.pieces(run.entries)) {
+                visit_parts(piece, &mut |part| {
                     wanted.insert(*part, place);
                 });
             }

@@ -10,9 +10,9 @@ use ropewalk_core::rope::Cuts;
 
 use crate::facts::{Body, OwnerId, Recipe};
 
-/// Requests that are kept, and bytes of theirs.
+/// Requests that are kept, and pieces of theirs, each of which takes about 50 bytes. A long conversation has several for each message.
 const BODIES_MAX: usize = 8;
-const BYTES_MAX: u64 = 8 << 20;
+const PIECES_MAX: usize = 1 << 20;
 
 /// Shorter ones are quickly looked at, and would push out the long ones.
 const PIECES_MIN: usize = 64;
@@ -21,7 +21,7 @@ const PIECES_MIN: usize = 64;
 pub(super) struct KnownBody {
     owner: OwnerId,
     recipe: Arc<dyn Recipe>,
-    length: u64,
+    pieces: usize,
     pub(super) cuts: Cuts,
 }
 
@@ -29,7 +29,7 @@ pub(super) struct KnownBody {
 pub(super) struct KnownBodies {
     /// The newest last.
     kept: VecDeque<KnownBody>,
-    bytes: u64,
+    pieces: usize,
 }
 
 impl KnownBodies {
@@ -45,24 +45,26 @@ impl KnownBodies {
             .max_by_key(|(_, pieces)| *pieces)
             .filter(|(_, pieces)| *pieces >= PIECES_MIN)?;
         let known = self.kept.remove(at)?;
-        self.bytes -= known.length;
+        self.pieces -= known.pieces;
         Some((known, pieces))
     }
 
     /// Keeps a body all of whose parts are stored.
     pub(super) fn keep(&mut self, owner: OwnerId, body: &Body, cuts: Cuts) {
-        if !is_long(body) || body.length > BYTES_MAX {
+        let pieces = body.recipe.piece_count();
+        if !is_long(body) || pieces > PIECES_MAX {
             return;
         }
-        self.bytes += body.length;
+        self.pieces += pieces;
+        let recipe = body.recipe.without_parts();
         self.kept.push_back(KnownBody {
             owner,
-            recipe: Arc::clone(&body.recipe),
-            length: body.length,
+            recipe: recipe.unwrap_or_else(|| Arc::clone(&body.recipe)),
+            pieces,
             cuts,
         });
-        while self.kept.len() > BODIES_MAX || self.bytes > BYTES_MAX {
-            self.bytes -= self.kept.pop_front().map_or(0, |oldest| oldest.length);
+        while self.kept.len() > BODIES_MAX || self.pieces > PIECES_MAX {
+            self.pieces -= self.kept.pop_front().map_or(0, |oldest| oldest.pieces);
         }
     }
 
@@ -72,5 +74,5 @@ impl KnownBodies {
 }
 
 fn is_long(body: &Body) -> bool {
-    body.recipe.pieces().nth(PIECES_MIN).is_some()
+    body.recipe.piece_count() > PIECES_MIN
 }

@@ -4,7 +4,7 @@ use ropewalk_core::hash::NodeHash;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use crate::chain_search::ChainSearch;
-use crate::facts::{ExchangeNumber, Link, Micros, NewExchange, OwnerId, Status};
+use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Status};
 use crate::sqlite::exchange_id::ExchangeId;
 use crate::sqlite::keys::{Kind, key};
 use crate::sqlite::problem;
@@ -162,7 +162,9 @@ impl Recorder<'_> {
             return Ok(None);
         }
         // The nodes of an answer that was cut off are there too: a client may replay what it got of it.
-        let output = self.chain(input, &exchange.answer_chain, Speaker::answered(exchange, number))?;
+        let links = &exchange.answer_chain;
+        let nodes = (links.len(), |at: usize| links[at].node);
+        let output = self.chain(input, nodes, Speaker::answered(exchange, number))?;
         Ok((exchange.status == Status::Complete).then_some(output))
     }
 
@@ -173,15 +175,25 @@ impl Recorder<'_> {
         }
     }
 
-    /// Stores the nodes of a chain behind `parent` that are not there yet.
-    pub(super) fn chain(&mut self, parent: NodeRow, links: &[Link], by: Speaker<'_>) -> Result<NodeRow> {
-        let known = last_known(links.len(), |at| self.find_node(&links[at].node))?;
+    pub(super) fn asked_node(&mut self, start: NodeRow, exchange: &NewExchange, by: Speaker<'_>) -> Result<NodeRow> {
+        let links = &exchange.request_chain;
+        self.chain(start, (links.len(), |at: usize| links[at].node), by)
+    }
+
+    /// Stores the nodes of a chain behind `parent`, so many, that are not there yet.
+    fn chain(
+        &mut self,
+        parent: NodeRow,
+        (count, node_at): (usize, impl Fn(usize) -> NodeHash),
+        by: Speaker<'_>,
+    ) -> Result<NodeRow> {
+        let known = last_known(count, |at| self.find_node(&node_at(at)))?;
         let (known, mut last) = known.map_or((0, parent), |(at, row)| (at + 1, row));
         if self.said_earlier(last, by)? {
             (last.at, last.exchange) = (by.at.0, by.number);
         }
-        for link in &links[known..] {
-            last = self.insert_node(link.node, Some(last), by)?;
+        for at in known..count {
+            last = self.insert_node(node_at(at), Some(last), by)?;
         }
         Ok(last)
     }

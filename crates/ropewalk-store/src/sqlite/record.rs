@@ -335,7 +335,7 @@ impl Recorder<'_> {
             .transpose()?;
         let asking = Speaker::asking(exchange, number);
         let start = self.start_node(exchange.start, asking)?;
-        let input = self.chain(start, &exchange.request_chain, asking)?;
+        let input = self.asked_node(start, exchange, asking)?;
         let output = self.answer_node(input, exchange, number)?;
         let detail = self.side_part(&Part::text(exchange.detail.as_str().into()))?;
         let context = self.context(&Context::of(exchange))?;
@@ -503,7 +503,7 @@ impl Recorder<'_> {
         for part in body.recipe.parts_behind(alike.map_or(0, |alike| alike.pieces)) {
             self.part(part)?;
         }
-        let stored = rope::store_like(body.recipe.pieces(), body.recipe.layout(), alike, self);
+        let stored = rope::store_like(&*body.recipe, body.recipe.layout(), alike, self);
         let (rope, cuts) = stored.map_err(|error| match error {
             StoreError::MissingPart { .. } => StoreError::MissingPart { id: id.to_owned() },
             other => other,

@@ -9,7 +9,7 @@ use ropewalk_core::json::Style;
 use ropewalk_core::model::ChainStart;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::{Inline, Piece, join};
-use ropewalk_core::rope::Layout;
+use ropewalk_core::rope::{Layout, Pieces};
 use ropewalk_store::facts::{Body, Link, Recipe, SearchText, Status, TextSource};
 use ropewalk_store::{Micros, NewExchange};
 
@@ -19,11 +19,13 @@ struct Made {
     parts: Vec<Part>,
 }
 
-impl Recipe for Made {
+impl Pieces for Made {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.pieces.iter())
     }
+}
 
+impl Recipe for Made {
     /// Texts are added behind the last one.
     fn layout(&self) -> Layout {
         let end = self.pieces.len();
@@ -96,7 +98,7 @@ pub(crate) fn turn(id: &str, at: i64, history: &[&str], answer: Option<&str>) ->
         project: None,
         start,
         answer_chain: answer.map(|answer| links(input, &[answer])).unwrap_or_default(),
-        request_chain,
+        request_chain: request_chain.into_iter().collect(),
         hashes: Vec::new(),
         keys: Vec::new(),
         usage: None,

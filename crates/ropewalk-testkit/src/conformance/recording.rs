@@ -5,7 +5,7 @@ use std::sync::Arc;
 use ropewalk_core::hash::PartHash;
 use ropewalk_core::part::Part;
 use ropewalk_core::recipe::Piece;
-use ropewalk_core::rope::Layout;
+use ropewalk_core::rope::{Layout, Pieces};
 use ropewalk_store::facts::{Provenance, Recipe, Status};
 use ropewalk_store::store::{Asked, ExchangeRow, ID_MAX, Outcome, Questions, Selection, StoreError};
 use ropewalk_store::{Micros, NewExchange, Store};
@@ -112,11 +112,13 @@ pub async fn other_bytes_under_a_known_id_are_a_conflict_and_the_first_stays<S: 
 #[derive(Debug)]
 struct Unstored([Piece; 1]);
 
-impl Recipe for Unstored {
+impl Pieces for Unstored {
     fn pieces<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Piece> + 'a> {
         Box::new(self.0.iter())
     }
+}
 
+impl Recipe for Unstored {
     fn layout(&self) -> Layout {
         Layout::once(self.0.len())
     }

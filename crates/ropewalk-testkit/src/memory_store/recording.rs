@@ -155,7 +155,6 @@ impl Owned {
         let last = stage_chain(input_node, &exchange.answer_chain, staged);
         let is_complete = exchange.status == Status::Complete && response.is_some();
         let row = row(exchange, number, position, input_node, is_complete.then_some(last));
-        let nodes = |links: &[Link]| links.iter().map(|link| link.node).collect();
         assert!(
             response.is_some() || exchange.spawns.is_empty(),
             "agents are started by an answer"
@@ -163,8 +162,8 @@ impl Owned {
         Ok(Stored {
             row,
             start: exchange.start,
-            request_chain: nodes(&exchange.request_chain),
-            answer_chain: nodes(&exchange.answer_chain),
+            request_chain: exchange.request_chain.iter().map(|link| link.node).collect(),
+            answer_chain: exchange.answer_chain.iter().map(|link| link.node).collect(),
             request: Some((request, exchange.request.sha256)),
             sent,
             response,
@@ -192,7 +191,7 @@ impl Owned {
     }
 }
 
-fn stage_chain(start: NodeHash, links: &[Link], staged: &mut Staged) -> NodeHash {
+fn stage_chain<'l>(start: NodeHash, links: impl IntoIterator<Item = &'l Link>, staged: &mut Staged) -> NodeHash {
     let mut last = start;
     for link in links {
         assert_eq!(

@@ -10,7 +10,7 @@ fn request(options: &[(&str, &str)]) -> Request {
         start: ChainStart::Root,
         system: Vec::new(),
         tools: Vec::new(),
-        messages: Vec::new(),
+        messages: Default::default(),
         options: options
             .iter()
             .map(|(name, json)| ((*name).into(), (*json).into()))

@@ -35,22 +35,22 @@ impl Case<'_> {
         });
         if let Some(parent) = self.answer_with(items)? {
             let mut decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
-            let references = self.me.outline.references();
-            decision.shared = references.first().map_or(0, |(at, _)| *at as u32 + 1);
+            let mut references = self.me.outline.references();
+            decision.shared = references.next().map_or(0, |(at, _)| at as u32 + 1);
             return Ok(decision.into());
         }
         // The last one that it names was not recorded. One before it may have been.
         let references = self.me.outline.references();
         let (mut from, mut count) = (1, FIRST_PROBE);
         while from < references.len() {
-            let probed = &references[from..references.len().min(from + count)];
+            let probed = references.clone().skip(from).take(count);
             self.known
-                .keys(probed.iter().map(|(_, key)| *key), me.horizon())
+                .keys(probed.clone().map(|(_, key)| key), me.horizon())
                 .map(drop)?;
             for (at, key) in probed {
-                if let Some(parent) = self.answer_with([*key])? {
+                if let Some(parent) = self.answer_with([key])? {
                     let mut decision = self.behind(Method::Reference, parent, BranchKind::Edit)?;
-                    decision.shared = *at as u32 + 1;
+                    decision.shared = at as u32 + 1;
                     return Ok(decision.into());
                 }
             }
@@ -229,8 +229,8 @@ impl Case<'_> {
         let number = parent.number();
         let siblings = self.turns_after(number)?;
         let asked_the_same = siblings.iter().any(|sibling| {
-            let input = self.me.outline.find(&sibling.row.input_node);
-            input.is_some() && sibling.row.depth > 0
+            let (depth, input) = (sibling.row.depth as usize, &sibling.row.input_node);
+            self.me.outline.begins_with(depth, input)
         });
         let kind = if asked_the_same {
             BranchKind::Regeneration

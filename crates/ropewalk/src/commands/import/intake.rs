@@ -18,9 +18,8 @@ use crate::cli::Import;
 use crate::context::Context;
 use crate::failure::{Failure, Kind};
 
-/// Exchanges that are recorded at once, and blocks in their requests: of a long request every block takes some 300 bytes on the way.
+/// Exchanges that are recorded at once.
 const BATCH: usize = 512;
-const BATCH_STEPS: usize = 32 << 10;
 
 /// Linked after this many new exchanges, so that an interrupted import leaves something to look at.
 const LINK_EVERY: u64 = 8_192;
@@ -142,12 +141,7 @@ impl<'s> Intake<'s> {
                 self.files.push((owner, file.clone()));
             }
         }
-        let steps: usize = self
-            .prepared
-            .iter()
-            .map(|prepared| prepared.exchange.request_chain.len())
-            .sum();
-        if self.prepared.len() >= BATCH || steps >= BATCH_STEPS || self.log.records.len() >= BATCH * 8 {
+        if self.prepared.len() >= BATCH || self.log.records.len() >= BATCH * 8 {
             self.flush().await?;
         }
         if self.unlinked_bytes >= LINK_BYTES {

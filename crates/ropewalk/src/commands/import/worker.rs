@@ -20,9 +20,8 @@ use crate::context::Context;
 use crate::failure::Failure;
 use crate::secret;
 
-/// What is sent at once: this many exchanges, or blocks in their requests, or bytes of new text.
+/// What is sent at once: this many exchanges, or bytes of new text. Requests of one file share what they repeat.
 const CHUNK_EXCHANGES: usize = 128;
-const CHUNK_STEPS: usize = 8 << 10;
 const CHUNK_BYTES: usize = 2 << 20;
 
 /// Chunks on their way from each thread.
@@ -119,7 +118,6 @@ pub(super) struct Reading<'r> {
     to: &'r mpsc::Sender<Chunk>,
     log: LogPreparer<'r>,
     chunk: Chunk,
-    steps: usize,
     weight: usize,
     problems: u64,
     owners: BTreeSet<String>,
@@ -142,7 +140,6 @@ impl<'r> Reading<'r> {
                 is_first: true,
                 ..Chunk::default()
             },
-            steps: 0,
             weight: 0,
             problems: 0,
             owners: BTreeSet::new(),
@@ -302,7 +299,7 @@ impl<'r> Reading<'r> {
 
     /// Sends what has come together.
     pub(super) fn send(&mut self, done: Option<ImportedFile>) -> Found {
-        (self.steps, self.weight) = (0, 0);
+        self.weight = 0;
         let next = Chunk {
             file: self.name.clone(),
             is_first: self.chunk.is_first && self.chunk.logged.is_empty(),
@@ -349,11 +346,6 @@ impl<'r> Reading<'r> {
         for (line, error) in taken.problems {
             self.problem(line, error.to_string());
         }
-        self.steps += taken
-            .prepared
-            .iter()
-            .map(|prepared| prepared.exchange.request_chain.len())
-            .sum::<usize>();
         self.chunk.prepared.extend(taken.prepared);
         self.chunk.records.extend(taken.records);
     }
@@ -366,7 +358,7 @@ impl<'r> Reading<'r> {
     fn is_full(&self) -> bool {
         let chunk = &self.chunk;
         let exchanges = chunk.prepared.len() + chunk.exchanges.values().map(Vec::len).sum::<usize>();
-        exchanges >= CHUNK_EXCHANGES || self.steps >= CHUNK_STEPS || self.weight >= CHUNK_BYTES
+        exchanges >= CHUNK_EXCHANGES || self.weight >= CHUNK_BYTES
     }
 }
 
