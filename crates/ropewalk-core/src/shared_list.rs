@@ -200,10 +200,7 @@ impl<T> Index<usize> for SharedList<T> {
     type Output = T;
 
     fn index(&self, at: usize) -> &T {
-        match self.get(at) {
-            Some(element) => element,
-            None => panic!("element {at} of a list of {}", self.length),
-        }
+        self.get(at).expect("only elements that are there are asked for")
     }
 }
 

@@ -272,12 +272,13 @@ fn attachments_count_by_their_bytes() {
         let mut with_media = request(HELLO);
         let blocks = vec![block, text_block("Hello")];
         let role = with_media.messages[0].role;
-        with_media.messages = vec![Arc::new(Message {
+        let message = Message {
             role,
             is_string: false,
             blocks,
             extra: None,
-        })];
+        };
+        with_media.messages = [Arc::new(message)].into_iter().collect();
         steps(&with_media).remove(0).attachments.remove(0)
     };
     let content = |bytes: &[u8]| format!("content:{}", hex::encode(sha256(bytes)));
