@@ -198,9 +198,7 @@ fn side_question_reason(request: &Request) -> Option<&'static str> {
 
 fn compaction_reason(request: &Request) -> Option<&'static str> {
     // A summary needs something to summarise.
-    if conversation(request).nth(1).is_none() {
-        return None;
-    }
+    conversation(request).nth(1)?;
     let text = texts(last_user(request)?);
     let tail = tail_of(text.trim_end(), INSTRUCTION_TAIL_CHARS).to_lowercase();
     if tail.contains("<analysis>") && tail.contains("<summary>") {
