@@ -11,14 +11,15 @@ use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::ExchangeRow;
 
 use super::Namer;
+use crate::link::RECORDED_BYTES_MAX;
 use crate::link::outline::Outline;
 use crate::view::ViewError;
 use crate::view::message::{answer_message, kind_of, text_of};
 
 /// What is kept of exchanges that were just recorded; the rest is read from the store, each with its whole history. More than an import
-/// records between two times of linking.
+/// records between two times of linking: half of what linking keeps, and the answers once more.
 const FRESH_MAX: usize = 16_384;
-const FRESH_BYTES_MAX: u64 = 16 << 20;
+const FRESH_BYTES_MAX: u64 = RECORDED_BYTES_MAX / 2 * 3;
 
 /// A message, as its name needs it.
 #[derive(Debug, Clone)]

@@ -21,8 +21,9 @@ use crate::failure::{Failure, Kind};
 /// Exchanges that are recorded at once.
 const BATCH: usize = 512;
 
-/// Linked after this many new exchanges, so that an interrupted import leaves something to look at.
-const LINK_EVERY: u64 = 8_192;
+/// Linked after this many new exchanges, so that an interrupted import leaves something to look at. Linking counts two kilobytes for each
+/// beside its texts: together with those of [`LINK_BYTES`] they have to be less than it keeps.
+const LINK_EVERY: u64 = 4_096;
 
 /// Linked as well when the outlines of new exchanges take this much, half of what linking keeps: what it still has in memory need not be
 /// read again, which for a long session is its whole history with every turn.
