@@ -1,4 +1,4 @@
-//! What it takes to say who brought a system block or a tool, and why a cache was not read, in a store of any size.
+//! What it takes to say who brought a system block or a tool, why a cache was not read, and where a text went, in a store of any size.
 //!
 //! `cargo bench -p ropewalk-engine --bench blame -- [CONVERSATIONS]`; ten exchanges each. Prints the time of each answer at a tenth of
 //! the store and at all of it, so that growth can be seen.
@@ -14,10 +14,12 @@ use std::time::{Duration, Instant};
 
 use ropewalk_core::cost::BundledPrices;
 use ropewalk_engine::insight::blame::Scope;
+use ropewalk_engine::insight::spread::Wanted;
 use ropewalk_engine::view::View;
 use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::Store as _;
 use ropewalk_store::sqlite::{Options, Sqlite};
+use ropewalk_store::store::PAGE_MAX;
 use ropewalk_testkit::labelled::answered;
 use serde_json::{Value, json};
 
@@ -90,6 +92,7 @@ async fn main() {
             record(&mut recorder, &batch).await;
             left -= count;
         }
+        while store.index_texts(PAGE_MAX).await.unwrap().waiting > 0 {}
         measure(&store, traffic.next).await;
     }
 }
@@ -149,6 +152,24 @@ async fn measure(store: &Sqlite, conversations: usize) {
     tell("timeline of a project that has everything", project);
     tell("timeline of a client's version", client);
     tell("timeline of an agent type", agent_type);
+    let particular: Vec<String> = (1..conversations)
+        .step_by(step)
+        .map(|number| format!("{number} asks 3"))
+        .collect();
+    measure_spread(&view, "spread of a text of one conversation", &particular).await;
+    let common = vec!["what was said".to_owned(); 5];
+    measure_spread(&view, "spread of a text that all have", &common).await;
+}
+
+async fn measure_spread(view: &View<'_, Sqlite>, what: &str, texts: &[String]) {
+    let mut times = Vec::new();
+    for text in texts {
+        let begun = Instant::now();
+        let spread = view.spread(&Wanted::new(text).unwrap()).await.unwrap();
+        times.push(begun.elapsed());
+        assert!(!spread.exchanges.is_empty());
+    }
+    tell(what, times);
 }
 
 fn tell(what: &str, mut times: Vec<Duration>) {

@@ -14,6 +14,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_core::json::{Style, quote};
 use ropewalk_store::Store;
+use ropewalk_store::derived::Conversations;
 use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, SearchQuery};
 use serde::Serialize;
@@ -91,7 +92,7 @@ impl Wanted {
     /// In a part, which is a text or a piece of JSON.
     fn is_in_part(&self, bytes: &[u8]) -> bool {
         let has = |text: &str| memchr::memmem::find(bytes, text.as_bytes()).is_some();
-        has(&self.text) || has(&self.in_json)
+        has(&self.text) || self.in_json != self.text && has(&self.in_json)
     }
 }
 
@@ -178,18 +179,15 @@ impl<S: Store> View<'_, S> {
         };
         let hits = self.store.search(self.owner, query).await?;
         let numbers: HashSet<ExchangeNumber> = hits.iter().map(|hit| hit.exchange).collect();
-        let mut rows = self.rows(numbers.into_iter().collect()).await?;
-        rows.sort_by_key(|row| (row.at, row.number));
+        let rows = self.rows(numbers.into_iter().collect()).await?;
         let mut following = Following::new(wanted);
-        for row in &rows {
-            following.begin(self, row).await?;
-        }
+        following.begin(self, rows).await?;
         following.follow(self).await?;
         let is_complete = hits.len() < PAGE_MAX;
         self.described(following, is_complete).await
     }
 
-    async fn described(&self, following: Following<'_>, is_complete: bool) -> Result<Spread> {
+    async fn described(&self, mut following: Following<'_>, is_complete: bool) -> Result<Spread> {
         let mut rows = self.rows(following.held.keys().copied().collect()).await?;
         rows.sort_by_key(|row| (row.at, row.number));
         let mut conversations: BTreeMap<ExchangeNumber, Seen> = BTreeMap::new();
@@ -217,13 +215,15 @@ impl<S: Store> View<'_, S> {
                 is_certain: held.is_certain,
             }
         });
+        let exchanges = listed.collect();
+        let first_said = following.first_said();
+        let nodes: BTreeSet<NodeHash> = first_said.iter().filter_map(|said| said.node).collect();
         let parts: BTreeSet<PartHash> = following.parts.into_iter().collect();
-        let nodes: BTreeSet<NodeHash> = following.nodes.into_iter().collect();
         Ok(Spread {
             v: 1,
-            exchanges: listed.collect(),
+            exchanges,
             exchanges_left_out: rows.len().saturating_sub(EXCHANGES_MAX),
-            first_said: following.first_said,
+            first_said,
             conversations,
             models: named(models),
             destinations: named(destinations),
@@ -241,19 +241,31 @@ impl<S: Store> View<'_, S> {
         let mut ids = HashMap::new();
         let mut roots: Vec<(ExchangeNumber, Seen)> = by_root.into_iter().collect();
         roots.sort_by(|(_, a), (_, b)| a.first_at.cmp(&b.first_at));
-        for (root, seen) in roots {
-            let Some(row) = self.find_conversation_row(root).await? else {
-                continue;
-            };
-            let id = uuid_text(&row.id);
-            ids.insert(root, id.clone());
-            let (friendly_id, title) = self.called(&row).await?;
-            shown.push(SeenConversation {
-                conversation_id: id,
-                friendly_id,
-                title,
-                seen,
-            });
+        for page in roots.chunks(PAGE_MAX) {
+            let page_roots: Vec<ExchangeNumber> = page.iter().map(|(root, _)| *root).collect();
+            let rows = self
+                .store
+                .conversations(self.owner, Conversations::Of(page_roots))
+                .await?;
+            let called = self.called(&rows).await?;
+            let mut known: HashMap<ExchangeNumber, _> = rows
+                .iter()
+                .zip(called)
+                .map(|(row, called)| (row.root, (row.id, called)))
+                .collect();
+            for (root, seen) in page {
+                let Some((id, called)) = known.remove(root) else {
+                    continue;
+                };
+                let id = uuid_text(&id);
+                ids.insert(*root, id.clone());
+                shown.push(SeenConversation {
+                    conversation_id: id,
+                    friendly_id: called.friendly_id,
+                    title: called.title,
+                    seen: seen.clone(),
+                });
+            }
         }
         Ok((shown, ids))
     }

@@ -1,7 +1,11 @@
 //! Conversations with their sums: the row of `log`.
 
+use std::collections::HashMap;
+
 use ropewalk_store::Store;
 use ropewalk_store::derived::{ConversationRow, Conversations};
+use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::names::{NameRow, Names};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,6 +32,14 @@ pub struct ConversationView {
     pub roots: Vec<String>,
 }
 
+/// What a conversation is called.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Called {
+    pub(crate) friendly_id: Option<String>,
+    /// The one that people gave it, else its log's, else the one it has from what was said.
+    pub(crate) title: Option<String>,
+}
+
 #[derive(Debug, Clone, Copy, Default, Serialize, ToSchema)]
 pub struct Tokens {
     pub input_tokens: u64,
@@ -50,17 +62,29 @@ impl<S: Store> View<'_, S> {
         Ok(self.store.conversations(self.owner, page).await?)
     }
 
-    /// Its friendly id, and its title: the one that people gave it, else its log's, else the one it has from what was said.
-    pub(crate) async fn called(&self, row: &ConversationRow) -> Result<(Option<String>, Option<String>)> {
-        let (friendly_id, chosen) = match self.name_of(row.root).await? {
-            Some(name) => (Some(name.friendly_id), name.title),
-            None => (None, None),
-        };
-        let title = match chosen {
-            Some(title) => Some(title),
-            None => self.logged_title(row.root).await?,
-        };
-        Ok((friendly_id, title.or(ConversationRecord::read(row)?.title)))
+    /// What some conversations are called, in their order.
+    pub(crate) async fn called(&self, rows: &[ConversationRow]) -> Result<Vec<Called>> {
+        let roots: Vec<ExchangeNumber> = rows.iter().map(|row| row.root).collect();
+        let names = self.store.names(self.owner, Names::OfConversations(roots)).await?;
+        let names: HashMap<ExchangeNumber, NameRow> = names.into_iter().map(|name| (name.exchange, name)).collect();
+        let has_logs = self.has_logs().await?;
+        let mut called = Vec::with_capacity(rows.len());
+        for row in rows {
+            // One that began otherwise before has the name that it had then.
+            let name = match names.get(&row.root) {
+                Some(name) => Some(name.clone()),
+                None => self.name_of(row.root).await?,
+            };
+            let (friendly_id, mut title) = name.map_or((None, None), |name| (Some(name.friendly_id), name.title));
+            if title.is_none() && has_logs {
+                title = self.logged_title(row.root).await?;
+            }
+            called.push(Called {
+                friendly_id,
+                title: title.or(ConversationRecord::read(row)?.title),
+            });
+        }
+        Ok(called)
     }
 
     pub async fn conversation(&self, row: &ConversationRow) -> Result<ConversationView> {
@@ -74,7 +98,7 @@ impl<S: Store> View<'_, S> {
             }
         }
         roots.sort();
-        let (friendly_id, title) = self.called(row).await?;
+        let Called { friendly_id, title } = self.called(std::slice::from_ref(row)).await?.pop().unwrap_or_default();
         Ok(ConversationView {
             v: 1,
             conversation_id: uuid_text(&row.id),

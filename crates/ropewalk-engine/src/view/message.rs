@@ -314,7 +314,8 @@ impl<S: Store> View<'_, S> {
     }
 }
 
-fn answer_in(row: &ExchangeRow, body: &[u8]) -> Option<Response> {
+/// The answer that a recorded body holds; `None` where nothing was said.
+pub(crate) fn answer_in(row: &ExchangeRow, body: &[u8]) -> Option<Response> {
     let detail = Kept::of(row);
     let content_type = detail.response_headers.get("content-type").map(|value| &**value);
     let answer = decode_response(

@@ -25,13 +25,14 @@ pub(super) fn title_among<'r>(
 }
 
 impl<S: Store> View<'_, S> {
+    /// Whether anything was told by logs: only they have titles, and an exchange is much to read for somebody who imported none.
+    pub(super) async fn has_logs(&self) -> Result<bool> {
+        let any = Records::All { after: None, limit: 1 };
+        Ok(!self.store.records(self.owner, any).await?.is_empty())
+    }
+
     /// What a log calls the session of a conversation.
     pub(super) async fn logged_title(&self, root: ExchangeNumber) -> Result<Option<String>> {
-        // Only logs have titles, and an exchange is much to read for somebody who imported none.
-        let any = Records::All { after: None, limit: 1 };
-        if self.store.records(self.owner, any).await?.is_empty() {
-            return Ok(None);
-        }
         let Some(session) = self.find_row(root).await?.and_then(|row| row.session) else {
             return Ok(None);
         };

@@ -16,6 +16,9 @@ use crate::sqlite::packs::PackReader;
 use crate::sqlite::problem;
 use crate::store::{BodyEnd, Half, Result, StoreError};
 
+/// Bytes of parts that are kept from one body for the next. Turns of one conversation share nearly all of theirs.
+const SHARED_BYTES_MAX: usize = 16 << 20;
+
 /// The recorded bytes of one direction, checked.
 pub(super) fn body(
     connection: &Connection,
@@ -38,7 +41,7 @@ pub(super) fn bodies(
     let mut parts = Parts::new(connection, owner);
     let each = exchanges.iter().map(|exchange| {
         let found = find(connection, owner, *exchange, half)?;
-        parts.loaded.clear();
+        parts.make_room();
         found.map(|found| parts.checked(&found)).transpose()
     });
     each.collect()
@@ -146,6 +149,9 @@ pub(super) struct Parts<'c> {
     owner: OwnerId,
     packs: PackReader,
     loaded: HashMap<PartHash, Vec<u8>>,
+    loaded_bytes: usize,
+    /// The names of those that are loaded.
+    names: HashMap<PartNumber, PartHash>,
 }
 
 impl<'c> Parts<'c> {
@@ -155,6 +161,17 @@ impl<'c> Parts<'c> {
             owner,
             packs: PackReader::default(),
             loaded: HashMap::new(),
+            loaded_bytes: 0,
+            names: HashMap::new(),
+        }
+    }
+
+    /// Lets go of what the bodies before had, once that is much.
+    fn make_room(&mut self) {
+        if self.loaded_bytes > SHARED_BYTES_MAX {
+            self.loaded.clear();
+            self.names.clear();
+            self.loaded_bytes = 0;
         }
     }
 
@@ -183,9 +200,14 @@ impl RopeSource for Parts<'_> {
     type Error = StoreError;
 
     fn hash_of(&mut self, number: PartNumber) -> Result<PartHash> {
+        if let Some(known) = self.names.get(&number) {
+            return Ok(*known);
+        }
         let bytes = self.load(number as i64)?.to_vec();
         let hash = PartHash(sha256(&bytes));
+        self.loaded_bytes += bytes.len();
         self.loaded.insert(hash, bytes);
+        self.names.insert(number, hash);
         Ok(hash)
     }
 

@@ -7,7 +7,7 @@ use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::part::Part;
 use ropewalk_engine::prepare;
 use ropewalk_store::Store;
-use ropewalk_store::facts::Body;
+use ropewalk_store::facts::{Body, ExchangeNumber};
 use ropewalk_store::store::{Half, Outcome};
 
 use super::cases::{after_turns, assert_bytes, bytes_case, conversation, fresh_owner, record, record_one};
@@ -62,6 +62,31 @@ pub async fn the_end_of_a_body_is_read_as_it_stands_in_the_whole<S: Store + 'sta
         }
         let elsewhere = store.body_end(other, number, Half::Request, 9).await;
         assert_eq!(elsewhere.expect("others may ask"), None, "a body is its owner's");
+    }
+}
+
+pub async fn bodies_that_are_asked_for_together_are_those_of_each<S: Store + 'static>(store: Arc<S>) {
+    let (owner, other) = (fresh_owner(&*store).await, fresh_owner(&*store).await);
+    let cases = conversation(14, TURNS);
+    let recorded = record(&*store, owner, &cases).await;
+    // Turns share nearly everything; backwards and twice, so that none can count on the one before it.
+    let mut asked: Vec<usize> = (0..cases.len()).rev().chain(0..cases.len()).collect();
+    asked.push(0);
+    let numbers: Vec<ExchangeNumber> = asked.iter().map(|at| recorded[*at].number).collect();
+    for half in [Half::Request, Half::Response, Half::Sent] {
+        let bodies = store.bodies(owner, numbers.clone(), half).await;
+        let expected: Vec<Option<Vec<u8>>> = asked
+            .iter()
+            .map(|at| match half {
+                Half::Request => Some(cases[*at].raw.request_body.to_vec()),
+                Half::Response => cases[*at].raw.response_body.as_ref().map(|body| body.to_vec()),
+                Half::Sent => None,
+            })
+            .collect();
+        assert!(bodies.expect("bodies can be asked for") == expected, "{half:?}");
+        let elsewhere = store.bodies(other, numbers.clone(), half).await;
+        let elsewhere = elsewhere.expect("others may ask");
+        assert!(elsewhere.iter().all(Option::is_none), "a body is its owner's");
     }
 }
 

@@ -47,6 +47,7 @@ macro_rules! store_conformance {
                 a_conversation_comes_back_byte_for_byte,
                 a_part_is_found_by_its_name,
                 the_end_of_a_body_is_read_as_it_stands_in_the_whole,
+                bodies_that_are_asked_for_together_are_those_of_each,
                 odd_bodies_come_back_byte_for_byte,
                 a_memo_of_the_turn_before_saves_parts_and_changes_no_byte,
             ]);

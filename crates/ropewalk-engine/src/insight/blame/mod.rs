@@ -144,19 +144,22 @@ impl<S: Store> View<'_, S> {
         let mut costs = Costs::new(prices);
         // Of a run all stand behind the same parts, and the body of the first is the shortest.
         let at = runs.last().map_or(row, |run| &steps[run.first]);
-        let in_force = contexts.of(self, at).await?;
+        let earlier = runs.iter().rev().skip(1).map(|run| &steps[run.first]);
+        let in_force = contexts.of(self, at, earlier).await?;
         // The step that brought each part, going back as long as it was there.
         let mut brought: Vec<(usize, Option<Replaced>)> = vec![(0, None); in_force.len()];
         let mut open: Vec<usize> = (0..in_force.len()).collect();
-        for pair in runs.windows(2).rev() {
+        for (at, pair) in runs.windows(2).enumerate().rev() {
             if open.is_empty() {
                 break;
             }
-            if contexts.is_full() {
+            let row = &steps[pair[0].first];
+            if !contexts.has_room_for(row) {
                 is_cut = true;
                 break;
             }
-            let (before, first) = (contexts.of(self, &steps[pair[0].first]).await?, pair[1].first);
+            let earlier = runs[..at].iter().rev().map(|run| &steps[run.first]);
+            let (before, first) = (contexts.of(self, row, earlier).await?, pair[1].first);
             let changed = changes(&before, &in_force);
             open.retain(|index| {
                 let part = &in_force[*index];
@@ -235,12 +238,14 @@ impl<S: Store> View<'_, S> {
     ) -> Result<()> {
         let runs = runs(steps);
         let mut in_force = Vec::with_capacity(runs.len());
-        for run in &runs {
-            if contexts.is_full() {
+        for (at, run) in runs.iter().enumerate() {
+            let row = &steps[run.first];
+            if !contexts.has_room_for(row) {
                 timeline.is_cut = true;
                 break;
             }
-            in_force.push((*run, contexts.of(self, &steps[run.first]).await?));
+            let later = runs[at + 1..].iter().map(|run| &steps[run.first]);
+            in_force.push((*run, contexts.of(self, row, later).await?));
         }
         let mut seen: HashSet<[u8; 32]> = HashSet::new();
         if let Some((_, first)) = in_force.first() {

@@ -24,6 +24,10 @@ pub(super) const STEPS_MAX: usize = 20_000;
 /// Bodies that are read for one answer.
 pub(super) const BODIES_MAX: usize = 256;
 
+/// Bodies that are read at once, and about how many bytes of them: what turns share is then read once.
+const TOGETHER_MAX: usize = 8;
+const TOGETHER_BYTES_MAX: u64 = 8 << 20;
+
 /// Exchanges in a row with the same system prompt and tools.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Run {
@@ -56,21 +60,45 @@ pub(super) struct Contexts {
 }
 
 impl Contexts {
-    pub(super) fn is_full(&self) -> bool {
-        self.known.len() >= BODIES_MAX
+    /// Whether [`Self::of`] may be asked for an exchange.
+    pub(super) fn has_room_for(&self, row: &ExchangeRow) -> bool {
+        self.known.len() < BODIES_MAX || self.known.contains_key(&name(row))
     }
 
-    /// What stood in front of an exchange's messages.
-    pub(super) async fn of<S: Store>(&mut self, view: &View<'_, S>, row: &ExchangeRow) -> Result<Arc<[ContextPart]>> {
-        let name = name(row);
-        if let Some(known) = self.known.get(&name) {
+    /// What stood in front of an exchange's messages. Those that are `next` will be asked for, and may be read with it.
+    pub(super) async fn of<'r, S: Store>(
+        &mut self,
+        view: &View<'_, S>,
+        row: &'r ExchangeRow,
+        next: impl Iterator<Item = &'r ExchangeRow>,
+    ) -> Result<Arc<[ContextPart]>> {
+        let wanted = name(row);
+        if let Some(known) = self.known.get(&wanted) {
             return Ok(Arc::clone(known));
         }
-        let tokens = row.usage.as_ref().map_or(0, total_input);
-        let prompt = view.prompt_sent(row).await?;
-        let found: Arc<[ContextPart]> = prompt.map_or_else(Vec::new, |prompt| parts(&prompt, tokens)).into();
-        self.known.insert(name, Arc::clone(&found));
-        Ok(found)
+        let mut together = vec![(wanted, row)];
+        let mut bytes = row.request_length;
+        for row in next.take(TOGETHER_MAX) {
+            bytes = bytes.saturating_add(row.request_length);
+            let is_full = together.len() == TOGETHER_MAX || self.known.len() + together.len() >= BODIES_MAX;
+            if is_full || bytes > TOGETHER_BYTES_MAX {
+                break;
+            }
+            let name = name(row);
+            if !self.known.contains_key(&name) && together.iter().all(|(other, _)| *other != name) {
+                together.push((name, row));
+            }
+        }
+        let rows: Vec<&ExchangeRow> = together.iter().map(|(_, row)| *row).collect();
+        let prompts = view.prompts_sent(&rows).await?;
+        let mut found: Vec<Arc<[ContextPart]>> = Vec::with_capacity(prompts.len());
+        for ((name, row), prompt) in together.into_iter().zip(prompts) {
+            let tokens = row.usage.as_ref().map_or(0, total_input);
+            let parts = prompt.map_or_else(Vec::new, |prompt| parts(&prompt, tokens));
+            found.push(parts.into());
+            self.known.extend(found.last().map(|parts| (name, Arc::clone(parts))));
+        }
+        Ok(found.swap_remove(0))
     }
 }
 

@@ -18,7 +18,7 @@ use std::collections::BTreeSet;
 use ropewalk_core::cost::PriceTable;
 use ropewalk_store::Store;
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::Status;
+use ropewalk_store::facts::{ExchangeNumber, Status};
 use ropewalk_store::store::{ExchangeRow, Half};
 use ropewalk_wire::prompt::{Prompt, tells_of_cache};
 use serde::Serialize;
@@ -203,14 +203,24 @@ impl<S: Store> View<'_, S> {
 
     /// A request as the provider got it.
     pub(super) async fn prompt_sent(&self, row: &ExchangeRow) -> Result<Option<Prompt>> {
-        let Some(provider) = Kept::of(row).provider(row) else {
-            return Ok(None);
-        };
-        let mut body = self.store.body(self.owner, row.number, Half::Sent).await?;
-        if body.is_none() {
-            body = self.store.body(self.owner, row.number, Half::Request).await?;
+        Ok(self.prompts_sent(&[row]).await?.pop().flatten())
+    }
+
+    /// Of several, which may share much.
+    pub(super) async fn prompts_sent(&self, rows: &[&ExchangeRow]) -> Result<Vec<Option<Prompt>>> {
+        let numbers: Vec<ExchangeNumber> = rows.iter().map(|row| row.number).collect();
+        let mut bodies = self.store.bodies(self.owner, numbers.clone(), Half::Sent).await?;
+        let as_asked: Vec<usize> = (0..rows.len()).filter(|at| bodies[*at].is_none()).collect();
+        let asked = as_asked.iter().map(|at| numbers[*at]).collect();
+        let asked = self.store.bodies(self.owner, asked, Half::Request).await?;
+        for (at, body) in as_asked.into_iter().zip(asked) {
+            bodies[at] = body;
         }
-        Ok(body.and_then(|body| Prompt::read(provider, &body)))
+        let prompts = rows.iter().zip(bodies).map(|(row, body)| {
+            let provider = Kept::of(row).provider(row)?;
+            Prompt::read(provider, &body?)
+        });
+        Ok(prompts.collect())
     }
 
     async fn as_sent(&self, row: &ExchangeRow) -> Result<Option<Turn>> {

@@ -1,13 +1,13 @@
 //! From the exchanges that said a text first to those that sent it again.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
-use ropewalk_core::hash::{NodeHash, PartHash};
+use ropewalk_core::hash::PartHash;
 use ropewalk_store::Store;
 use ropewalk_store::facts::{ExchangeNumber, Micros};
 use ropewalk_store::store::ExchangeRow;
 
-use super::held::{Half, Held};
+use super::held::{Half, Held, Read, Reader};
 use super::{FirstSaid, Wanted};
 use crate::link::decision::{Linked, Method};
 use crate::view::{Result, View, utc};
@@ -21,15 +21,15 @@ const CLOCKS_APART: i64 = 5_000_000;
 
 #[derive(Debug)]
 pub(super) struct Following<'w> {
-    wanted: &'w Wanted,
+    reader: Reader<'w>,
     reads_left: usize,
     /// The first exchange with the text of each conversation.
     begun: HashMap<ExchangeNumber, Micros>,
     pub(super) held: HashMap<ExchangeNumber, Held>,
     /// The conversation of each exchange that was linked.
     pub(super) conversations: HashMap<ExchangeNumber, ExchangeNumber>,
-    pub(super) first_said: Vec<FirstSaid>,
-    pub(super) nodes: Vec<NodeHash>,
+    /// Who was read to say it, and when.
+    said: Vec<((Micros, ExchangeNumber), FirstSaid)>,
     pub(super) parts: Vec<PartHash>,
 }
 
@@ -47,52 +47,60 @@ enum Repeats {
 impl<'w> Following<'w> {
     pub(super) fn new(wanted: &'w Wanted) -> Self {
         Following {
-            wanted,
+            reader: Reader::new(wanted),
             reads_left: READ_MAX,
             begun: HashMap::new(),
             held: HashMap::new(),
             conversations: HashMap::new(),
-            first_said: Vec::new(),
-            nodes: Vec::new(),
+            said: Vec::new(),
             parts: Vec::new(),
         }
     }
 
-    /// Confirms that an exchange, which has the words, has the text.
-    pub(super) async fn begin<S: Store>(&mut self, view: &View<'_, S>, row: &ExchangeRow) -> Result<()> {
-        if !self.read(view, row).await? {
-            return Ok(());
-        }
-        if let Some(link) = view.find_link(row.number).await? {
-            self.conversations.insert(row.number, link.conversation);
-            let first = self.begun.entry(link.conversation).or_insert(row.at);
-            *first = row.at.min(*first);
+    /// Confirms which of the exchanges that have the words have the text.
+    pub(super) async fn begin<S: Store>(&mut self, view: &View<'_, S>, mut rows: Vec<ExchangeRow>) -> Result<()> {
+        let links = view.links(rows.iter().map(|row| row.number).collect()).await?;
+        let roots: HashMap<ExchangeNumber, ExchangeNumber> =
+            links.iter().map(|link| (link.exchange, link.conversation)).collect();
+        // A turn repeats the one before it, and is then read with it.
+        rows.sort_by_key(|row| (roots.get(&row.number).copied(), row.at, row.number));
+        let read = self.reader.read(view, &rows).await?;
+        for (row, read) in rows.iter().zip(read) {
+            let root = roots.get(&row.number).filter(|_| read.held().is_some());
+            if let Some(root) = root {
+                self.conversations.insert(row.number, *root);
+                let first = self.begun.entry(*root).or_insert(row.at);
+                *first = row.at.min(*first);
+            }
+            self.add(row, read);
         }
         Ok(())
     }
 
-    /// Whether an exchange has the text by its bytes.
-    async fn read<S: Store>(&mut self, view: &View<'_, S>, row: &ExchangeRow) -> Result<bool> {
-        let read = view.read_for(row, self.wanted).await?;
+    /// Takes what was read of an exchange; whether it has the text.
+    fn add(&mut self, row: &ExchangeRow, read: Read) -> bool {
         let Some(held) = read.held() else {
-            return Ok(false);
+            return false;
         };
-        for found in &read.found {
-            let node = found.place.map(|(_, node)| node);
-            if node.is_some_and(|node| self.nodes.contains(&node)) {
-                continue;
-            }
-            self.nodes.extend(node);
-            self.first_said.push(FirstSaid {
-                exchange_id: row.id.clone(),
-                at: utc(row.at),
-                said_by: found.said_by,
-                node,
-            });
-        }
+        let said = read.found.iter().map(|found| FirstSaid {
+            exchange_id: row.id.clone(),
+            at: utc(row.at),
+            said_by: found.said_by,
+            node: found.place.map(|(_, node)| node),
+        });
+        self.said.extend(said.map(|said| ((row.at, row.number), said)));
         self.parts.extend(read.parts);
         self.held.insert(row.number, held);
-        Ok(true)
+        true
+    }
+
+    /// The exchanges that said it, oldest first, each node once.
+    pub(super) fn first_said(&mut self) -> Vec<FirstSaid> {
+        let mut said = std::mem::take(&mut self.said);
+        said.sort_by_key(|(at, _)| *at);
+        let mut nodes = HashSet::new();
+        said.retain(|(_, said)| said.node.is_none_or(|node| nodes.insert(node)));
+        said.into_iter().map(|(_, said)| said).collect()
     }
 
     /// Goes along the links of every conversation that has the text.
@@ -139,10 +147,9 @@ impl<'w> Following<'w> {
             Repeats::ByReference => (Vec::new(), Half::Context, before.is_certain),
             Repeats::Perhaps if self.reads_left > 0 => {
                 self.reads_left -= 1;
-                return match view.find_row(link.exchange).await? {
-                    Some(row) => self.read(view, &row).await,
-                    None => Ok(false),
-                };
+                let rows = view.rows(vec![link.exchange]).await?;
+                let read = self.reader.read(view, &rows).await?;
+                return Ok(rows.iter().zip(read).any(|(row, read)| self.add(row, read)));
             }
             Repeats::Perhaps => (before.blocks.clone(), Half::Request, false),
         };

@@ -6,15 +6,21 @@ use ropewalk_core::chain;
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_core::model::{Block, Message, ToolContent, ToolInput};
 use ropewalk_store::Store;
+use ropewalk_store::facts::ExchangeNumber;
 use ropewalk_store::store::{self, ExchangeRow};
-use ropewalk_wire::split_response;
+use ropewalk_wire::{Memo, read_request, split_response};
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use super::Wanted;
+use crate::detail::Kept;
 use crate::texts::strings_of;
-use crate::view::message::answer_message;
+use crate::view::message::{answer_in, answer_message};
 use crate::view::{Result, View};
+
+/// Exchanges whose bodies are read at once, and about how many bytes of them.
+const TOGETHER_MAX: usize = 64;
+const TOGETHER_BYTES_MAX: u64 = 8 << 20;
 
 /// How a provider met a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
@@ -74,37 +80,82 @@ impl Read {
     }
 }
 
-impl<S: Store> View<'_, S> {
-    pub(super) async fn read_for(&self, row: &ExchangeRow, wanted: &Wanted) -> Result<Read> {
+/// Reads exchanges for a text, one after the other.
+#[derive(Debug)]
+pub(super) struct Reader<'w> {
+    wanted: &'w Wanted,
+    /// The request that was read last. The next one often repeats it.
+    last: Option<Memo>,
+}
+
+impl<'w> Reader<'w> {
+    pub(super) fn new(wanted: &'w Wanted) -> Self {
+        Reader { wanted, last: None }
+    }
+
+    /// Where some exchanges have the text, in their order. Turns of one conversation should stand one behind the other.
+    pub(super) async fn read<S: Store>(&mut self, view: &View<'_, S>, rows: &[ExchangeRow]) -> Result<Vec<Read>> {
+        let mut read = Vec::with_capacity(rows.len());
+        let mut rest = rows;
+        while !rest.is_empty() {
+            let (together, behind) = rest.split_at(together(rest));
+            let numbers: Vec<ExchangeNumber> = together.iter().map(|row| row.number).collect();
+            let requests = view.store.bodies(view.owner, numbers.clone(), store::Half::Request);
+            let requests = requests.await?;
+            let answers = view.store.bodies(view.owner, numbers, store::Half::Response).await?;
+            for ((row, request), answer) in together.iter().zip(requests).zip(answers) {
+                read.push(self.exchange(row, request.unwrap_or_default(), answer));
+            }
+            rest = behind;
+        }
+        Ok(read)
+    }
+
+    fn exchange(&mut self, row: &ExchangeRow, request: Vec<u8>, answer: Option<Vec<u8>>) -> Read {
         let mut read = Read::default();
-        let Some(request) = self.read_request(row).await? else {
-            return Ok(read);
+        let provider = Kept::of(row).provider(row);
+        let request = provider.and_then(|provider| read_request(provider, &request.into(), self.last.as_ref()).ok());
+        let Some(request) = request else {
+            return read;
         };
         let nodes = request.nodes();
         let mut before = 0;
         for (message, count) in request.messages() {
             let end = before + count;
             let places = nodes.get(before..end).unwrap_or_default();
-            add_found(message, before, places, Half::Request, wanted, &mut read.found);
+            add_found(message, before, places, Half::Request, self.wanted, &mut read.found);
             before = end;
         }
         if !read.found.is_empty() {
-            read.add_parts(request.split.all_parts(), wanted);
+            read.add_parts(request.split.all_parts(), self.wanted);
         }
-        if let Some(answer) = self.read_answer(row).await? {
+        if let Some(body) = answer
+            && let Some(answer) = answer_in(row, &body)
+        {
             let answer = answer_message(answer);
             let mut places = Vec::new();
             chain::extend(request.input_node(), &answer, &mut places);
             let known = read.found.len();
-            add_found(&answer, before, &places, Half::Response, wanted, &mut read.found);
+            add_found(&answer, before, &places, Half::Response, self.wanted, &mut read.found);
             if read.found.len() > known {
-                let body = self.store.body(self.owner, row.number, store::Half::Response).await?;
-                let split = split_response(&body.unwrap_or_default());
-                read.add_parts(split.all_parts(), wanted);
+                read.add_parts(split_response(&body).all_parts(), self.wanted);
             }
         }
-        Ok(read)
+        self.last = Some(request.into_memo());
+        read
     }
+}
+
+/// How many of some exchanges are read at once, at least one.
+fn together(rows: &[ExchangeRow]) -> usize {
+    let mut bytes: u64 = 0;
+    let fitting = rows.iter().take(TOGETHER_MAX).take_while(|row| {
+        bytes = bytes
+            .saturating_add(row.request_length)
+            .saturating_add(row.response_length.unwrap_or(0));
+        bytes <= TOGETHER_BYTES_MAX
+    });
+    fitting.count().max(1)
 }
 
 impl Read {
