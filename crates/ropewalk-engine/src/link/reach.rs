@@ -154,9 +154,11 @@ impl<S: Store> Round<'_, S> {
         let sharing = shared.iter().filter_map(|hash| self.known.wanting.get(hash)).flatten();
         let sharing: BTreeSet<ExchangeNumber> = sharing.copied().collect();
         let mut reached = self.later(fact, sharing).await?;
-        // Also where it has a parent now: as long as it had none, others of its session may have hung on to it.
-        let may_begin = linked.decision.parent.is_none() || change == Change::Moved;
-        if let Some(session) = fact.session().filter(|_| may_begin) {
+        // Also where it has a parent now: as long as it had none, others of its session may have hung on to it. And where it came late:
+        // who knows nothing but the session goes on from the last turn before, whatever that one goes on from.
+        let is_late = Some(fact.row.at) <= self.newest;
+        let may_be_gone_on_from = linked.decision.parent.is_none() || change == Change::Moved || is_late;
+        if let Some(session) = fact.session().filter(|_| may_be_gone_on_from) {
             reached.extend(self.of_session(fact, session).await?);
         }
         reached.extend(self.reached_by_child(fact, before, &linked.decision).await?);
@@ -179,7 +181,7 @@ impl<S: Store> Round<'_, S> {
         Ok(reached)
     }
 
-    /// Of a session whose turn begins something: its helper calls, and its later exchanges that only the session links.
+    /// Of a session that has another turn to go on from: its helper calls, and its later exchanges that only the session links.
     async fn of_session(&mut self, fact: &Fact, session: &str) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
         let asked = Asked {
             what: id_key(KeyKind::Session, session),

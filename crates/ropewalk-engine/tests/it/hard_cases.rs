@@ -614,6 +614,23 @@ async fn a_known_session_with_unknown_content_is_the_same_conversation() {
 }
 
 #[tokio::test]
+async fn what_only_its_session_links_goes_on_from_a_turn_that_comes_late() {
+    let history = [user("start"), answer(LONG), user("on")];
+    // The late turn has a parent already: of its own session, and of another that was forked.
+    for session in ["s2", "s1"] {
+        let first = said("1", 0.0, &history[..1]).session(session).answered(&answer(LONG));
+        let late = said("2", 5.0, &history).session("s2").answered(&answer("went on"));
+        let lost = said("3", 9.0, &[user("something else entirely")])
+            .session("s2")
+            .answered(&answer("well"));
+        let expected = link(&[first.clone(), late.clone(), lost.clone()]).await;
+        are_together(&expected, &["1", "2", "3"]);
+        let placed = recorded(&[first, lost, late], 1).await;
+        assert_same(&placed, &expected, "the turn comes last");
+    }
+}
+
+#[tokio::test]
 async fn helper_calls_belong_to_their_session_also_before_its_first_turn() {
     let schema = json!({"type": "json_schema", "schema": {"properties": {"title": {}}}});
     let mut title = said("title", 0.0, &[user("<session>mend the rope</session>")])
