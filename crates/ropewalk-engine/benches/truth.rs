@@ -1,9 +1,10 @@
 //! How well linking does on generated traffic with known truth.
 //!
-//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED] [LINKED] [hinted | content] [ordered]`. Prints the score with
+//! `cargo bench -p ropewalk-engine --bench truth -- [CONVERSATIONS] [SEED] [LINKED] [hinted | content] [ordered] [around=ID]`. Prints the score with
 //! the clients' hints and without, why conversations came apart, the share of subagents that were linked, and, unless `ordered` is
 //! said, whether arrival in another order gives the same. LINKED is how many exchanges of those that arrive in another order are
-//! linked together: the fewer, the more often each is decided again.
+//! linked together: the fewer, the more often each is decided again. What a long run found wrong about an exchange is looked into with
+//! `around=`: only what was sent in the minutes around that one is recorded.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,9 +39,31 @@ const EXCHANGES_PER_LINE: usize = 100 * BATCH * 4;
 /// How far apart exchanges may arrive that were sent one after the other, in the run that shuffles.
 const SHUFFLED: usize = 2_000;
 
-fn traffic(seed: u64, conversations: u64, mode: Mode) -> impl Iterator<Item = (RawExchange, Truth)> {
-    let traffic = Traffic::new(Settings::new(seed, conversations, mode));
-    traffic.map(|recorded| (RawExchange::try_from(recorded.line).unwrap(), recorded.truth))
+/// Stretches that are recorded before and behind an exchange that is looked into.
+const STRETCHES_AROUND: usize = 6;
+
+/// What is generated, and the exchange around which it is recorded, if not all of it is.
+#[derive(Clone)]
+struct Generated {
+    settings: Settings,
+    around: Option<String>,
+}
+
+impl Generated {
+    fn exchanges(&self) -> impl Iterator<Item = (RawExchange, Truth)> {
+        let traffic = || Traffic::new(self.settings.clone());
+        let (first, count) = match &self.around {
+            Some(id) => {
+                let place = traffic().position(|recorded| recorded.truth.id == *id).unwrap();
+                let stretch = place / SHUFFLED;
+                let first = stretch.saturating_sub(STRETCHES_AROUND);
+                (first * SHUFFLED, (stretch - first + STRETCHES_AROUND) * SHUFFLED)
+            }
+            None => (0, usize::MAX),
+        };
+        let recorded = traffic().skip(first).take(count);
+        recorded.map(|recorded| (RawExchange::try_from(recorded.line).unwrap(), recorded.truth))
+    }
 }
 
 /// Where an exchange was put, and why.
@@ -169,18 +192,24 @@ async fn main() {
         .filter_map(|argument| argument.parse::<u64>().ok());
     let (conversations, seed) = (numbers.next().unwrap_or(2_000), numbers.next().unwrap_or(1));
     let linked_together = numbers.next().map_or(BATCH, |number| number as usize);
+    let around = std::env::args().find_map(|argument| Some(argument.strip_prefix("around=")?.to_owned()));
     let is_said = |word: &str| std::env::args().any(|argument| argument == word);
     for (mode, but) in [(Mode::Hinted, "content"), (Mode::ContentOnly, "hinted")] {
         if !is_said(but) {
+            let generated = Generated {
+                settings: Settings::new(seed, conversations, mode),
+                around: around.clone(),
+            };
             let shuffled = (!is_said("ordered")).then_some(linked_together);
-            run(conversations, seed, mode, shuffled).await;
+            run(&generated, shuffled).await;
         }
     }
 }
 
-async fn run(conversations: u64, seed: u64, mode: Mode, shuffled_linked_together: Option<usize>) {
+async fn run(generated: &Generated, shuffled_linked_together: Option<usize>) {
+    let mode = generated.settings.mode;
     let begun = Instant::now();
-    let (placed, truths) = link(traffic(seed, conversations, mode), BATCH).await;
+    let (placed, truths) = link(generated.exchanges(), BATCH).await;
     let seconds = begun.elapsed().as_secs_f64();
     let score = score(&truths, mode, |id| placed.get(id).map(|placed| placed.found.clone()));
     println!(
@@ -201,7 +230,7 @@ async fn run(conversations: u64, seed: u64, mode: Mode, shuffled_linked_together
         100.0 * (all - wrong) as f64 / all.max(1) as f64
     );
     if let Some(linked_together) = shuffled_linked_together {
-        let (again, _) = link(shuffled(traffic(seed, conversations, mode)), linked_together).await;
+        let (again, _) = link(shuffled(generated.exchanges()), linked_together).await;
         let is_moved =
             |(id, place): &(&String, &Placed)| again.get(*id).map(|again| &again.found) != Some(&place.found);
         let moved: Vec<_> = placed.iter().filter(is_moved).collect();
