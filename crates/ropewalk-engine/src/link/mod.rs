@@ -26,6 +26,7 @@ mod reach_claims;
 mod round;
 mod rules;
 pub mod settle;
+mod sharers;
 
 pub use decide::{Settings, decide};
 pub(crate) use linker::JustLinked;

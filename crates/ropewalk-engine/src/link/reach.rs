@@ -3,9 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 
-use ropewalk_core::hash::NodeHash;
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
-use ropewalk_store::store::Asked;
 use ropewalk_store::{Micros, Store};
 
 use crate::keys::id_key;
@@ -14,6 +12,7 @@ use crate::link::decision::{Linked, Method, Place};
 use crate::link::evidence::Need;
 use crate::link::fact::{Fact, SKEW, Sort, Subject};
 use crate::link::round::{Change, Round, prefix, unheard};
+use crate::link::sharers::Shared;
 
 /// What an exchange with the first key offers to exchanges with the second.
 const OFFERS: [(KeyKind, KeyKind); 2] = [
@@ -22,45 +21,31 @@ const OFFERS: [(KeyKind, KeyKind); 2] = [
 ];
 
 /// What has to be known to see whom a fact reaches, whatever was decided about it.
-pub(super) fn needs(fact: &Fact, retry_window: i64) -> Vec<Need> {
-    let mut needs: Vec<Need> = offered(fact).map(Need::Key).collect();
-    needs.push(Need::Node(repeats(fact, retry_window)));
+pub(super) fn needs(fact: &Fact) -> Vec<Need> {
+    let mut needs: Vec<Need> = offered(fact).map(|key| Shared::Key(key).need(Micros::MAX)).collect();
     needs.extend(wanted_by(fact).map(Need::Wanting));
     needs.extend(fact.ended().map(|_| Need::Spawns(fact.number())));
     needs
 }
 
 /// What has to be known beside it where others are later.
-pub(super) fn needs_of_late(fact: &Fact) -> Option<Need> {
-    same_answer(fact).map(Need::Node)
-}
-
-/// Those that gave the same answer at any time.
-fn same_answer(fact: &Fact) -> Option<Asked<NodeHash>> {
-    let what = fact.row.output_node?;
-    Some(Asked {
-        what,
-        as_of: Micros::MAX,
-    })
+pub(super) fn needs_of_late(fact: &Fact, retry_window: i64) -> Vec<Need> {
+    let repeats = Shared::Input(fact.row.input_node).need(repeated_until(fact, retry_window));
+    let answer = fact.row.output_node.map(Shared::Output);
+    let equal = answer.map(|answer| answer.need(Micros::MAX));
+    equal.into_iter().chain([repeats]).collect()
 }
 
 /// The keys of those that wait for what this exchange offers.
-fn offered(fact: &Fact) -> impl Iterator<Item = Asked<Key>> + '_ {
-    let keys = OFFERS
+fn offered(fact: &Fact) -> impl Iterator<Item = Key> + '_ {
+    OFFERS
         .into_iter()
-        .flat_map(|(offer, kind)| fact.keys(offer).map(move |key| Key { kind, hash: key.hash }));
-    keys.map(|what| Asked {
-        what,
-        as_of: Micros::MAX,
-    })
+        .flat_map(|(offer, kind)| fact.keys(offer).map(move |key| Key { kind, hash: key.hash }))
 }
 
-/// Those that asked the same soon after.
-fn repeats(fact: &Fact, retry_window: i64) -> Asked<NodeHash> {
-    Asked {
-        what: fact.row.input_node,
-        as_of: Micros(fact.row.at.0.saturating_add(retry_window)),
-    }
+/// Until when those that ask the same are other attempts.
+fn repeated_until(fact: &Fact, retry_window: i64) -> Micros {
+    Micros(fact.row.at.0.saturating_add(retry_window))
 }
 
 /// What it may be wanted by: its answer, its first words. Of an answer that was cut off only the question is sure.
@@ -83,22 +68,20 @@ impl<S: Store> Round<'_, S> {
         before: Option<&Arc<Linked>>,
     ) -> Result<(), LinkError> {
         let fact = &subject.fact;
-        let needed: HashSet<Need> = needs(fact, self.settings.retry_window).into_iter().collect();
-        self.fetch(needed).await?;
-        let asked = repeats(fact, self.settings.retry_window);
-        let repeats = self.known.nodes.get(&asked).and_then(Option::as_ref);
-        let repeats: BTreeSet<ExchangeNumber> = repeats
-            .into_iter()
-            .flat_map(|node| node.as_input.iter().copied())
-            .collect();
-        let mut again = self.later(fact, repeats).await?;
-        let offers = offered(fact).filter_map(|asked| self.known.keys.get(&asked)).flatten();
+        self.fetch(needs(fact).into_iter().collect()).await?;
         let wanting = wanted_by(fact)
             .filter_map(|hash| self.known.wanting.get(&hash))
             .flatten();
-        let waiting: BTreeSet<ExchangeNumber> = offers.copied().chain(wanting.copied()).collect();
-        again.extend(self.hearing(fact, waiting).await?);
+        let mut waiting: BTreeSet<ExchangeNumber> = wanting.copied().collect();
+        for key in offered(fact) {
+            waiting.extend(self.sharing_around(Shared::Key(key), fact.row.at, Micros::MAX).await?);
+        }
+        let mut again = self.hearing(fact, waiting).await?;
         if Some(fact.row.at) <= self.newest {
+            let until = repeated_until(fact, self.settings.retry_window);
+            let repeats = Shared::Input(fact.row.input_node);
+            let repeats = self.sharing_around(repeats, fact.row.at, until).await?;
+            again.extend(self.later(fact, repeats).await?);
             again.extend(self.torn_between(fact).await?);
         }
         again.extend(self.reached_by_calls(fact).await?);
@@ -114,13 +97,13 @@ impl<S: Store> Round<'_, S> {
 
     /// Those that hang on an equal answer of another exchange, and may be closer to this one.
     async fn torn_between(&mut self, fact: &Fact) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        let Some(asked) = same_answer(fact) else {
+        let Some(answer) = fact.row.output_node else {
             return Ok(BTreeSet::new());
         };
-        self.fetch(HashSet::from([Need::Node(asked)])).await?;
-        let node = self.known.nodes.get(&asked).and_then(Option::as_ref);
-        let equal = node.into_iter().flat_map(|node| node.as_output.iter().copied());
-        let equal: Vec<_> = equal.filter(|number| *number != fact.number()).collect();
+        let mut equal = self
+            .sharing_around(Shared::Output(answer), fact.row.at, Micros::MAX)
+            .await?;
+        equal.remove(&fact.number());
         self.fetch(
             equal
                 .iter()
@@ -164,16 +147,11 @@ impl<S: Store> Round<'_, S> {
         reached.extend(self.reached_by_child(fact, before, &linked.decision).await?);
         let was_child = before.is_some_and(|before| before.decision.place == Place::Child);
         if was_child || linked.decision.place == Place::Child {
-            let openings = fact.keys(KeyKind::Opening).map(|what| Asked {
-                what,
-                as_of: Micros::MAX,
-            });
-            let openings: Vec<_> = openings.collect();
-            self.fetch(openings.iter().map(|asked| Need::Key(*asked)).collect())
-                .await?;
-            let same = openings.iter().filter_map(|asked| self.known.keys.get(asked)).flatten();
-            let same: BTreeSet<_> = same.copied().collect();
-            reached.extend(self.later(fact, same).await?);
+            for opening in fact.keys(KeyKind::Opening) {
+                let same = Shared::Key(opening);
+                let same = self.sharing_around(same, fact.row.at, Micros::MAX).await?;
+                reached.extend(self.later(fact, same).await?);
+            }
         }
         if change == Change::Moved {
             reached.extend(self.in_conversation(fact, &linked).await?);
@@ -183,12 +161,8 @@ impl<S: Store> Round<'_, S> {
 
     /// Of a session that has another turn to go on from: its helper calls, and its later exchanges that only the session links.
     async fn of_session(&mut self, fact: &Fact, session: &str) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        let asked = Asked {
-            what: id_key(KeyKind::Session, session),
-            as_of: Micros::MAX,
-        };
-        self.fetch(HashSet::from([Need::Key(asked)])).await?;
-        let numbers: Vec<_> = self.known.keys.get(&asked).into_iter().flatten().copied().collect();
+        let shared = Shared::Key(id_key(KeyKind::Session, session));
+        let numbers = self.sharing_around(shared, fact.row.at, Micros::MAX).await?;
         self.fetch(
             numbers
                 .iter()

@@ -164,9 +164,9 @@ impl<'r, S: Store> Round<'r, S> {
         let mut first: HashSet<Need> = numbers.iter().map(|number| Need::Link(*number)).collect();
         for subject in &subjects {
             first.extend(first_needs(subject));
-            first.extend(reach::needs(&subject.fact, self.settings.retry_window));
+            first.extend(reach::needs(&subject.fact));
             if Some(subject.fact.row.at) <= self.newest {
-                first.extend(reach::needs_of_late(&subject.fact));
+                first.extend(reach::needs_of_late(&subject.fact, self.settings.retry_window));
             }
         }
         self.source.fetch(&first, &mut self.known).await?;
@@ -248,9 +248,7 @@ impl<'r, S: Store> Round<'r, S> {
 
     /// Queues an exchange to be decided again.
     pub(super) async fn decide_again(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
-        let times = self.decided.entry(number).or_default();
-        *times += 1;
-        if *times > DECISIONS_MAX {
+        if self.decided.get(&number).is_some_and(|times| *times >= DECISIONS_MAX) {
             return Ok(());
         }
         self.load(number).await?;
@@ -262,6 +260,7 @@ impl<'r, S: Store> Round<'r, S> {
 
     async fn take(&mut self, subject: &Subject, decision: Decision) -> Result<(), LinkError> {
         let number = subject.number();
+        *self.decided.entry(number).or_default() += 1;
         let before = self.known.links.get(&number).cloned().flatten();
         self.before.entry(number).or_insert_with(|| before.clone());
         let is_same = before.as_ref().is_some_and(|before| {

@@ -10,6 +10,7 @@ mod arrival;
 mod blame;
 mod claims;
 mod clocks;
+mod crowded;
 mod generated;
 mod hard_cases;
 mod insight;
