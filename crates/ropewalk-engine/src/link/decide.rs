@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::{ExchangeNumber, KeyKind};
+use ropewalk_store::facts::{ExchangeNumber, Key};
 use ropewalk_store::store::Asked;
 
 use crate::link::decision::{BranchKind, Decision, Method, Place, Why};
@@ -177,9 +177,8 @@ impl Case<'_> {
     }
 
     /// Facts that have one of these keys and precede this exchange, the last first.
-    pub(super) fn preceding(&self, kind: KeyKind, id: &str) -> Known<Vec<&Arc<Fact>>> {
-        let key = crate::keys::id_key(kind, id);
-        let found = self.known.keys([key], self.me.fact.horizon())?;
+    pub(super) fn preceding(&self, keys: impl IntoIterator<Item = Key>) -> Known<Vec<&Arc<Fact>>> {
+        let found = self.known.keys(keys, self.me.fact.horizon())?;
         self.before_me(found.into_iter().flatten().copied())
     }
 

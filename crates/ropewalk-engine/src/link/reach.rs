@@ -6,12 +6,12 @@ use std::sync::Arc;
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
 use ropewalk_store::{Micros, Store};
 
-use crate::keys::id_key;
 use crate::link::LinkError;
 use crate::link::decision::{Linked, Method, Place};
 use crate::link::evidence::Need;
 use crate::link::fact::{Fact, SKEW, Sort, Subject};
 use crate::link::round::{Change, Round, prefix, unheard};
+use crate::link::rules::session::keys_of_agent;
 use crate::link::sharers::Shared;
 
 /// What an exchange with the first key offers to exchanges with the second.
@@ -161,8 +161,10 @@ impl<S: Store> Round<'_, S> {
 
     /// Of a session that has another turn to go on from: its helper calls, and its later exchanges that only the session links.
     async fn of_session(&mut self, fact: &Fact, session: &str) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        let shared = Shared::Key(id_key(KeyKind::Session, session));
-        let numbers = self.sharing_around(shared, fact.row.at, Micros::MAX).await?;
+        let mut numbers = BTreeSet::new();
+        for key in keys_of_agent(session, fact.own_id()) {
+            numbers.extend(self.sharing_around(Shared::Key(key), fact.row.at, Micros::MAX).await?);
+        }
         self.fetch(
             numbers
                 .iter()

@@ -1,8 +1,10 @@
 //! What more exchanges share than a look-up gives.
 
-use crate::hard_cases::recorded;
+use serde_json::json;
+
+use crate::hard_cases::{are_together, link, recorded};
 use crate::linking::assert_same;
-use crate::said::{Said, answer, said, user};
+use crate::said::{Said, answer, result, said, spawn, user};
 
 /// More than one look-up gives.
 const MANY: usize = 70;
@@ -51,4 +53,43 @@ async fn what_only_its_session_links_goes_on_from_a_late_turn_of_a_long_session(
     let missing = late.remove(3);
     late.push(missing);
     assert_same(&recorded(&late, MANY).await, &expected, "an early turn comes last");
+}
+
+#[tokio::test]
+async fn a_main_agent_is_found_behind_many_calls_of_its_subagent() {
+    let main = |id: &str, at: f64, words: &str| {
+        said(id, at, &[user(words)])
+            .session("s1")
+            .answered(&answer("so it is"))
+    };
+    let mut history = vec![user("look everywhere")];
+    let mut child = |number: usize| {
+        let id = format!("child{number}");
+        let called = said(&id, 10.0 + number as f64, &history)
+            .session("s1")
+            .header("x-claude-code-agent-id", "a1")
+            .kind("You are a searcher.", &["Grep"]);
+        let says = crate::said::call(&format!("call{number}"), "Grep", &json!({"pattern": number}));
+        history.extend([says.clone(), result(&format!("call{number}"), "nothing")]);
+        called.answered(&says)
+    };
+    let begun = said("main", 1.0, &[user("find it")])
+        .session("s1")
+        .answered(&spawn("spawn", "searcher", "look everywhere"));
+    // A helper call without an agent's id, and words that only the session can link.
+    let title = said("title", 10.0 + MANY as f64, &[user("<session>find it</session>")])
+        .session("s1")
+        .kind("Give a title.", &[]);
+    let ordered: Vec<Said> = [begun]
+        .into_iter()
+        .chain((0..MANY).map(&mut child))
+        .chain([title, main("other", 20.0 + MANY as f64, "something else entirely")])
+        .collect();
+    let expected = link(&ordered).await;
+    are_together(&expected, &["main", "child0", "child69", "title", "other"]);
+    assert_eq!(expected["child69"].agent, expected["child0"].agent);
+    assert_eq!((&*expected["other"].agent, expected["other"].method), ("main", "session"));
+    let mut late = ordered;
+    late.rotate_left(1);
+    assert_same(&recorded(&late, MANY).await, &expected, "its turn comes last");
 }

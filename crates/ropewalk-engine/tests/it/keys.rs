@@ -117,7 +117,12 @@ fn recorded_subagents_are_found_by_prompt_agent_and_session() {
     assert!(spawned.contains(&sha256(told.text().trim().as_bytes())));
     let has = |key: Key| child.keys.contains(&key);
     assert!(has(id_key(KeyKind::Agent, child.agent.as_deref().unwrap())));
-    assert!(has(id_key(KeyKind::Session, child.session.as_deref().unwrap())));
+    let session = child.session.as_deref().unwrap();
+    assert!(has(id_key(KeyKind::Session, session)));
+    // The main agent goes by its session's id.
+    let main = exchanges.iter().find(|exchange| exchange.agent.is_none()).unwrap();
+    assert!(main.keys.contains(&id_key(KeyKind::Agent, session)));
+    assert!(!has(id_key(KeyKind::Agent, session)));
 }
 
 #[test]

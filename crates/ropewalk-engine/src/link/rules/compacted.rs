@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::{ExchangeNumber, KeyKind};
+use ropewalk_store::facts::ExchangeNumber;
 
 use crate::link::decide::{Case, Found};
 use crate::link::decision::{BranchKind, Decision, Method, Place};
@@ -60,7 +60,7 @@ impl Case<'_> {
         let Some(session) = self.me.fact.session() else {
             return Ok(None);
         };
-        let mut all = self.preceding(KeyKind::Session, session)?;
+        let mut all = self.of_my_agent(session)?;
         all.retain(|fact| self.allows(fact).is_ok() && fact.sort() != Sort::Auxiliary);
         Ok(all.into_iter().next())
     }

@@ -5,5 +5,5 @@ mod auxiliary;
 pub(in crate::link) mod claimed;
 mod compacted;
 mod continues;
-mod session;
+pub(in crate::link) mod session;
 pub(in crate::link) mod spawned;

@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use ropewalk_store::derived::LinkKind;
-use ropewalk_store::facts::KeyKind;
+use ropewalk_store::facts::{Key, KeyKind};
 
+use crate::keys::id_key;
 use crate::link::decide::{Case, Found};
 use crate::link::decision::{BranchKind, Decision, Method, Place};
 use crate::link::evidence::Known;
@@ -13,15 +14,29 @@ use crate::link::fact::Fact;
 /// How many openings of a session are compared.
 const OPENINGS_MAX: usize = 8;
 
+/// What the exchanges of an agent of a session are found by, of its main agent if it is none. Behind many calls of its subagents the
+/// session alone does not find them; by the session those are found that were recorded before main agents had a key.
+pub(in crate::link) fn keys_of_agent(session: &str, agent: Option<&str>) -> [Key; 2] {
+    [
+        id_key(KeyKind::Agent, agent.unwrap_or(session)),
+        id_key(KeyKind::Session, session),
+    ]
+}
+
 impl Case<'_> {
     /// Turns of the same session and agent that precede this one, the last first.
     pub(super) fn turns_of_session(&self) -> Known<Vec<&Arc<Fact>>> {
         let Some(session) = self.me.fact.session() else {
             return Ok(Vec::new());
         };
-        let mut turns = self.preceding(KeyKind::Session, session)?;
+        let mut turns = self.of_my_agent(session)?;
         turns.retain(|fact| fact.is_turn() && fact.session() == Some(session) && self.allows(fact).is_ok());
         Ok(turns)
+    }
+
+    /// What precedes this exchange of the agent that may be its own, and of others of the session.
+    pub(super) fn of_my_agent(&self, session: &str) -> Known<Vec<&Arc<Fact>>> {
+        self.preceding(keys_of_agent(session, self.me.fact.own_id()))
     }
 
     /// No recorded answer stands in it, but it begins like another request of its session.

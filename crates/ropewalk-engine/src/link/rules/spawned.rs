@@ -11,6 +11,7 @@ use crate::link::decide::{Case, Found};
 use crate::link::decision::{Decision, Method, Place, Spawned, Why};
 use crate::link::evidence::Known;
 use crate::link::fact::{Fact, SKEW};
+use crate::link::rules::session::keys_of_agent;
 
 /// How long an answer may go on after the call that starts a child, in microseconds.
 pub(in crate::link) const ANSWER_MAX: i64 = 600_000_000;
@@ -80,9 +81,9 @@ impl Case<'_> {
     fn has_own_history(&self) -> Known<bool> {
         let me = &self.me.fact;
         let earlier = match me.own_id() {
-            Some(id) => self.preceding(KeyKind::Agent, id)?,
+            Some(id) => self.preceding([id_key(KeyKind::Agent, id)])?,
             None => match me.session() {
-                Some(session) => self.preceding(KeyKind::Session, session)?,
+                Some(session) => self.preceding(keys_of_agent(session, None))?,
                 None => return Ok(false),
             },
         };
@@ -94,13 +95,13 @@ impl Case<'_> {
     fn named_lineage(&self) -> Known<Vec<&Arc<Fact>>> {
         let me = &self.me.fact;
         let mut facts = if let Some(agent) = me.hint("parent_agent").or_else(|| me.hint("parent_thread")) {
-            let mut facts = self.preceding(KeyKind::Agent, agent)?;
+            let mut facts = self.preceding([id_key(KeyKind::Agent, agent)])?;
             facts.retain(|fact| fact.own_id() == Some(agent) && !me.is_of_other_session(fact));
             facts
         } else if let Some(session) = me.hint("parent_session") {
-            self.preceding(KeyKind::Session, session)?
+            self.preceding(keys_of_agent(session, None))?
         } else if let Some(session) = me.session() {
-            let mut facts = self.preceding(KeyKind::Session, session)?;
+            let mut facts = self.preceding(keys_of_agent(session, None))?;
             facts.retain(|fact| fact.row.agent.is_none());
             facts
         } else {
@@ -121,7 +122,7 @@ impl Case<'_> {
     /// An agent whose parent is not known: with its session's main agent, also when that is first heard of later, else with
     /// whoever of the session was first.
     fn orphan(&self) -> Known<Decision> {
-        let mut decision = match self.turn_of_session(|fact| fact.row.agent.is_none())? {
+        let mut decision = match self.turn_of_agent(None)? {
             Some(main) => Some(main),
             None => self.first_of_session()?,
         }
@@ -136,7 +137,7 @@ impl Case<'_> {
         let Some(session) = self.me.fact.session() else {
             return Ok(None);
         };
-        let mut turns = self.preceding(KeyKind::Session, session)?;
+        let mut turns = self.preceding([id_key(KeyKind::Session, session)])?;
         turns.retain(|fact| fact.is_turn() && fact.session() == Some(session));
         Ok(turns.pop())
     }
