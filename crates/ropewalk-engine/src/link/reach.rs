@@ -138,9 +138,15 @@ impl<S: Store> Round<'_, S> {
         let sharing: BTreeSet<ExchangeNumber> = sharing.copied().collect();
         let mut reached = self.later(fact, sharing).await?;
         // Also where it has a parent now: as long as it had none, others of its session may have hung on to it. And where it came late:
-        // who knows nothing but the session goes on from the last turn before, whatever that one goes on from.
+        // who knows nothing but the session goes on from the last turn before, whatever that one goes on from. And where it is a fork:
+        // a helper call may have come before it, and found nobody of its session.
         let is_late = Some(fact.row.at) <= self.newest;
-        let may_be_gone_on_from = linked.decision.parent.is_none() || change == Change::Moved || is_late;
+        let parent = linked
+            .decision
+            .parent
+            .and_then(|parent| self.known.facts.get(&parent)?.clone());
+        let begins_session = parent.is_none_or(|parent| parent.session() != fact.session());
+        let may_be_gone_on_from = begins_session || change == Change::Moved || is_late;
         if let Some(session) = fact.session().filter(|_| may_be_gone_on_from) {
             reached.extend(self.of_session(fact, session).await?);
         }

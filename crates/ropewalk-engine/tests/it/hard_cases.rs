@@ -669,6 +669,21 @@ async fn helper_calls_belong_to_their_session_also_before_its_first_turn() {
 }
 
 #[tokio::test]
+async fn helper_calls_belong_to_their_session_also_before_it_is_forked_from_another() {
+    let history = [user("start"), answer(LONG), user("on")];
+    let placed = link(&[
+        said("1", 0.0, &history[..1]).session("s1").answered(&answer(LONG)),
+        said("title", 4.0, &[user("a question of its own")])
+            .session("s2")
+            .header("x-claude-code-request-class", "title"),
+        said("fork", 5.0, &history).session("s2").answered(&answer("well")),
+    ])
+    .await;
+    are_together(&placed, &["1", "title", "fork"]);
+    assert_eq!((&*placed["title"].branch, placed["title"].kind), ("fork", "auxiliary"));
+}
+
+#[tokio::test]
 async fn equal_texts_of_two_owners_never_meet() {
     let store = Sqlite::in_memory(&Options::default()).unwrap();
     let history = [user("start"), answer(LONG), user("on")];
