@@ -1,12 +1,7 @@
 //! Where clocks that are seconds apart, or a gap in the recording, hide what belongs together.
 
-use bytes::Bytes;
-use ropewalk_engine::RawExchange;
-use serde_json::{Value, json};
-
 use crate::hard_cases::{are_apart, are_together, compacted, link};
-use crate::linking::placed_one_by_one;
-use crate::said::{answer, result, said, second, spawn, user};
+use crate::said::{answer, result, said, spawn, user};
 
 #[tokio::test]
 async fn a_summary_that_ends_later_by_its_own_clock_was_heard() {
@@ -73,41 +68,4 @@ async fn samplings_of_one_moment_over_a_history_that_nobody_recorded_go_by_their
     ])
     .await;
     assert_eq!(placed["anchor"].method, "new");
-}
-
-fn stateful(id: &str, at: f64, input: &[Value]) -> RawExchange {
-    let request = json!({"model": "gpt-5", "instructions": "You help.", "input": input});
-    let message = json!({"id": format!("msg_{id}"), "type": "message", "role": "assistant", "status": "completed",
-        "content": [{"type": "output_text", "text": format!("answer of {id}"), "annotations": []}]});
-    let response = json!({"id": format!("resp_{id}"), "object": "response", "status": "completed", "model": "gpt-5",
-        "output": [message], "usage": {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}});
-    RawExchange {
-        path: "/v1/responses".to_owned(),
-        request_body: Bytes::from(request.to_string()),
-        sent_body: None,
-        names: Default::default(),
-        response_body: Some(Bytes::from(response.to_string())),
-        ..said(id, at, &[]).answered(&answer("")).raw()
-    }
-}
-
-#[tokio::test]
-async fn an_item_that_was_not_recorded_leaves_the_word_to_the_one_before_it() {
-    let said_by_user = |text: &str| json!({"role": "user", "content": [{"type": "input_text", "text": text}]});
-    let named = |id: &str| json!({"type": "item_reference", "id": id});
-    let one = stateful("one", 0.0, &[said_by_user("hi")]);
-    let gap = [
-        named("msg_one"),
-        said_by_user("go on"),
-        named("msg_lost"),
-        said_by_user("more"),
-    ];
-    let input: Vec<Value> = [said_by_user("hi")].into_iter().chain(gap).collect();
-    let three = stateful("three", 60.0, &input);
-    for order in [[&one, &three], [&three, &one]] {
-        let placed = placed_one_by_one(order).await;
-        are_together(&placed, &["one", "three"]);
-        assert_eq!(placed["three"].method, "reference");
-    }
-    assert_eq!(one.at, second(0.0));
 }

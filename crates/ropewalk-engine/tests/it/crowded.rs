@@ -26,7 +26,8 @@ async fn a_late_one_of_many_that_say_the_same_pushes_out_the_last_candidate() {
     let before = (0..MANY).map(opening);
     // With none behind the follow-up the missing one is among the newest when it comes, with many it is not.
     for behind in [0, MANY] {
-        let behind = (MANY + 1..MANY + 1 + behind).map(opening);
+        // Later than clocks may be apart.
+        let behind = (MANY + 10..MANY + 10 + behind).map(opening);
         let ordered: Vec<Said> = before.clone().chain([follow_up.clone()]).chain(behind).collect();
         let expected = recorded(&ordered, ordered.len()).await;
         assert_eq!(expected["x"].parent.as_deref(), Some("o69"));
@@ -57,15 +58,11 @@ async fn what_only_its_session_links_goes_on_from_a_late_turn_of_a_long_session(
 
 #[tokio::test]
 async fn a_main_agent_is_found_behind_many_calls_of_its_subagent() {
-    let main = |id: &str, at: f64, words: &str| {
-        said(id, at, &[user(words)])
-            .session("s1")
-            .answered(&answer("so it is"))
-    };
+    let main =
+        |id: &str, at: f64, words: &str| said(id, at, &[user(words)]).session("s1").answered(&answer("so it is"));
     let mut history = vec![user("look everywhere")];
     let mut child = |number: usize| {
-        let id = format!("child{number}");
-        let called = said(&id, 10.0 + number as f64, &history)
+        let called = said(&format!("child{number}"), 10.0 + number as f64, &history)
             .session("s1")
             .header("x-claude-code-agent-id", "a1")
             .kind("You are a searcher.", &["Grep"]);
@@ -73,13 +70,14 @@ async fn a_main_agent_is_found_behind_many_calls_of_its_subagent() {
         history.extend([says.clone(), result(&format!("call{number}"), "nothing")]);
         called.answered(&says)
     };
-    let begun = said("main", 1.0, &[user("find it")])
-        .session("s1")
-        .answered(&spawn("spawn", "searcher", "look everywhere"));
+    let begun =
+        said("main", 1.0, &[user("find it")])
+            .session("s1")
+            .answered(&spawn("spawn", "searcher", "look everywhere"));
     // A helper call without an agent's id, and words that only the session can link.
     let title = said("title", 10.0 + MANY as f64, &[user("<session>find it</session>")])
         .session("s1")
-        .kind("Give a title.", &[]);
+        .header("x-claude-code-request-class", "title");
     let ordered: Vec<Said> = [begun]
         .into_iter()
         .chain((0..MANY).map(&mut child))
@@ -88,7 +86,14 @@ async fn a_main_agent_is_found_behind_many_calls_of_its_subagent() {
     let expected = link(&ordered).await;
     are_together(&expected, &["main", "child0", "child69", "title", "other"]);
     assert_eq!(expected["child69"].agent, expected["child0"].agent);
-    assert_eq!((&*expected["other"].agent, expected["other"].method), ("main", "session"));
+    assert_eq!(
+        (&*expected["title"].agent, expected["title"].kind),
+        ("main", "auxiliary")
+    );
+    assert_eq!(
+        (&*expected["other"].agent, expected["other"].method),
+        ("main", "session")
+    );
     let mut late = ordered;
     late.rotate_left(1);
     assert_same(&recorded(&late, MANY).await, &expected, "its turn comes last");

@@ -28,4 +28,5 @@ mod prompt_cache;
 mod recorded;
 mod reuse;
 mod said;
+mod stateful;
 mod thread;
