@@ -20,7 +20,7 @@ use crate::transcript::{HashedTranscript, TranscriptHashes, message_hash};
 
 /// Raised whenever a hash, or a key that linking looks an exchange up by, is made otherwise than before: `rebuild --projections` then
 /// makes those of recorded exchanges again.
-pub const PROJECTIONS_VERSION: u32 = 4;
+pub const PROJECTIONS_VERSION: u32 = 5;
 
 /// Hex digits: 16 for the hashes of seed 001, 64 for all others.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
