@@ -29,11 +29,14 @@ pub(super) fn needs(fact: &Fact) -> Vec<Need> {
 }
 
 /// What has to be known beside it where others are later.
-pub(super) fn needs_of_late(fact: &Fact, retry_window: i64) -> Vec<Need> {
-    let repeats = Shared::Input(fact.row.input_node).need(repeated_until(fact, retry_window));
+pub(super) fn needs_of_late(fact: &Fact, retry_window: i64) -> Need {
+    Shared::Input(fact.row.input_node).need(repeated_until(fact, retry_window))
+}
+
+/// And where others may have heard it, as far as clocks can tell.
+pub(super) fn needs_of_heard(fact: &Fact) -> Option<Need> {
     let answer = fact.row.output_node.map(Shared::Output);
-    let equal = answer.map(|answer| answer.need(Micros::MAX));
-    equal.into_iter().chain([repeats]).collect()
+    answer.map(|answer| answer.need(Micros::MAX))
 }
 
 /// The keys of those that wait for what this exchange offers.
@@ -82,6 +85,8 @@ impl<S: Store> Round<'_, S> {
             let repeats = Shared::Input(fact.row.input_node);
             let repeats = self.sharing_around(repeats, fact.row.at, until).await?;
             again.extend(self.later(fact, repeats).await?);
+        }
+        if self.may_be_heard(fact) {
             again.extend(self.torn_between(fact).await?);
         }
         again.extend(self.reached_by_calls(fact).await?);
@@ -226,10 +231,15 @@ impl<S: Store> Round<'_, S> {
         fact: &Fact,
         numbers: BTreeSet<ExchangeNumber>,
     ) -> Result<BTreeSet<ExchangeNumber>, LinkError> {
-        if Some(Micros(fact.row.at.0.saturating_sub(SKEW))) > self.newest {
+        if !self.may_be_heard(fact) {
             return Ok(BTreeSet::new());
         }
         self.linked_that(numbers, |other| other.horizon() >= fact.row.at).await
+    }
+
+    /// Whether anybody who is linked may have heard the answer of `fact`, also one whose clock says that it was earlier.
+    pub(super) fn may_be_heard(&self, fact: &Fact) -> bool {
+        Some(Micros(fact.row.at.0.saturating_sub(SKEW))) <= self.newest
     }
 
     async fn linked_that(

@@ -166,7 +166,10 @@ impl<'r, S: Store> Round<'r, S> {
             first.extend(first_needs(subject));
             first.extend(reach::needs(&subject.fact));
             if Some(subject.fact.row.at) <= self.newest {
-                first.extend(reach::needs_of_late(&subject.fact, self.settings.retry_window));
+                first.insert(reach::needs_of_late(&subject.fact, self.settings.retry_window));
+            }
+            if self.may_be_heard(&subject.fact) {
+                first.extend(reach::needs_of_heard(&subject.fact));
             }
         }
         self.source.fetch(&first, &mut self.known).await?;

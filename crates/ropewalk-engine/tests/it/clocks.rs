@@ -54,6 +54,19 @@ async fn a_title_is_not_given_to_another_conversation_with_the_same_words() {
 }
 
 #[tokio::test]
+async fn an_equal_answer_that_is_seconds_later_by_its_clock_may_be_the_one_that_was_heard() {
+    let opening = |id, at| said(id, at, &[user("hi")]).answered(&answer("Hello"));
+    let placed = link(&[
+        opening("before", 0.0),
+        said("x", 60.0, &[user("hi"), answer("Hello"), user("go on")]).answered(&answer("I do")),
+        opening("behind", 62.0),
+        said("later", 90.0, &[user("hi")]).answered(&answer("Well")),
+    ])
+    .await;
+    assert_eq!(placed["x"].parent.as_deref(), Some("behind"));
+}
+
+#[tokio::test]
 async fn samplings_of_one_moment_over_a_history_that_nobody_recorded_go_by_their_ids() {
     let history = [
         user(&"why is the rope so long ".repeat(20)),
