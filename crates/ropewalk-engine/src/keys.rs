@@ -70,20 +70,11 @@ pub(crate) fn of_hints(hints: &Hints) -> impl Iterator<Item = Key> {
         .session
         .as_ref()
         .map(|session| id_key(KeyKind::Session, &session.id));
-    let agents: Vec<&str> = [&hints.agent, &hints.thread]
-        .into_iter()
-        .flatten()
-        .map(|id| &**id)
-        .collect();
     // A main agent has no id but its session's. By the session alone it is not found again behind many calls of its subagents.
-    let main = hints.session.iter().map(|session| &*session.id);
-    let main = main.filter(|_| agents.is_empty());
-    let agents: Vec<Key> = agents
-        .iter()
-        .copied()
-        .chain(main)
-        .map(|id| id_key(KeyKind::Agent, id))
-        .collect();
+    let is_main = hints.agent.is_none() && hints.thread.is_none();
+    let main = hints.session.iter().map(|session| &session.id).filter(move |_| is_main);
+    let agents = [&hints.agent, &hints.thread].into_iter().flatten().chain(main);
+    let agents = agents.map(|id| id_key(KeyKind::Agent, id));
     let client = hints.client.as_ref().and_then(|client| {
         let version = client.version.as_deref()?;
         Some(client_key(&format!("{}/{version}", client.kind.name())))

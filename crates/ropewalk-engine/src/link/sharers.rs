@@ -75,8 +75,8 @@ impl<S: Store> Round<'_, S> {
             oldest = self.oldest(&last).await?;
             around.extend(last);
         }
-        while oldest.0 - early.0 > 1 {
-            let middle = Micros(early.0 + (late.0 - early.0) / 2);
+        while oldest.0.saturating_sub(early.0) > 1 {
+            let middle = Micros(early.0.midpoint(late.0));
             let found = self.sharing(shared, middle).await?;
             match self.oldest(&found).await? {
                 far if far > early => (late, oldest) = (middle, far),
