@@ -141,8 +141,8 @@ impl Context {
     }
 }
 
-/// A quarter of what the whole process may take while it records.
-const CACHE_KIB: u32 = 64 << 10;
+/// Less than a fifth of what the whole process may take while it records.
+const CACHE_KIB: u32 = 48 << 10;
 
 /// The store at a place, as its writer.
 pub(crate) async fn open_to_write(place: &Place) -> Result<AnyStore, StoreError> {

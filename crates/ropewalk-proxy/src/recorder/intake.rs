@@ -19,7 +19,7 @@ use crate::journal::{Entry, Journal, Position, Reader};
 
 /// Most exchanges of a batch, and most bytes of their bodies. Above them a larger batch is no faster.
 const EXCHANGES_MAX: usize = 256;
-const BYTES_MAX: usize = 16 << 20;
+const BYTES_MAX: usize = 8 << 20;
 
 /// How long an exchange may take before it is shown as pending.
 const PENDING_AFTER: Duration = Duration::from_millis(200);

@@ -1,7 +1,7 @@
 //! Brings the journal into the store.
 //!
 //! A thread of its own, with a runtime of its own, because preparing and linking are work for a processor and must not stand in
-//! the way of forwarding. Read `intake` (records become exchanges), `keeper` (exchanges go into the store, whatever it says),
+//! the way of forwarding: where processors are short it stands back, and the journal absorbs. Read `intake` (records become exchanges), `keeper` (exchanges go into the store, whatever it says),
 //! `indexing`.
 //!
 //! Invariants: a segment goes only when all of it is in the store; nothing is read on while the store does not take what was
@@ -65,6 +65,11 @@ const GATHER: Duration = Duration::from_millis(5);
 /// How often there is a look at what time alone brings: exchanges that take long, texts to index, links that failed.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
+/// How much nicer the recorder is than forwarding: beside a thread that takes a processor whole it gets a tenth of it, so it is never
+/// at a standstill.
+#[cfg(target_os = "linux")]
+const STANDS_BACK: i32 = 10;
+
 /// A recorder at work.
 #[derive(Debug)]
 pub struct Recording {
@@ -84,6 +89,7 @@ impl Recording {
         let abandon = Arc::new(Notify::new());
         let abandoned = Arc::clone(&abandon);
         let thread = thread::Builder::new().name("recorder".to_owned()).spawn(move || {
+            stand_back();
             runtime.block_on(async {
                 tokio::select! {
                     () = run(&journal, &setup, open) => {}
@@ -112,6 +118,14 @@ impl Recording {
     /// Whether the thread has ended, which it does only after the journal was closed.
     pub fn has_ended(&self) -> bool {
         self.thread.is_finished()
+    }
+}
+
+/// Lets forwarding go first. Only on Linux is a nice value a thread's own.
+fn stand_back() {
+    #[cfg(target_os = "linux")]
+    if let Err(error) = rustix::process::nice(STANDS_BACK) {
+        tracing::debug!(%error, "recording takes as much of the processors as forwarding");
     }
 }
 

@@ -115,6 +115,25 @@ fn rows(store: &Moody) -> Vec<ExchangeRow> {
 }
 
 #[test]
+#[cfg(target_os = "linux")]
+fn the_recorder_stands_back_behind_forwarding() {
+    let nice_now = || rustix::process::getpriority_process(None).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let running = Running::start(Arc::new(folder_of(&folder.path().join("journal"))), patient());
+    let store = Arc::new(Moody::open(&folder.path().join("store")).unwrap());
+    let (tell, told) = std::sync::mpsc::channel();
+    // The recorder's thread opens the store.
+    let open = move || {
+        tell.send(nice_now()).unwrap();
+        std::future::ready(Ok(Arc::clone(&store)))
+    };
+    let recording = Recording::start(running.journal.clone(), setup(), open).unwrap();
+    assert!(told.recv_timeout(PATIENCE).unwrap() > nice_now().min(18));
+    running.close();
+    assert!(recording.finish(PATIENCE));
+}
+
+#[test]
 fn exchanges_are_recorded_linked_and_found() {
     let folder = tempfile::tempdir().unwrap();
     let house = House::start(folder.path());
