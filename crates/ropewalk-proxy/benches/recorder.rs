@@ -17,6 +17,10 @@ use ropewalk_store::sqlite::Options;
 use ropewalk_store::{Micros, Sqlite};
 use uuid::Uuid;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const EXCHANGES: u64 = 20_000;
 
 fn main() {
