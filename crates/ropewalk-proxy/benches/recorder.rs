@@ -1,7 +1,8 @@
 //! How fast the journal is brought into the store: recorded and linked exchanges a second, and what one costs.
 //!
-//! `cargo bench -p ropewalk-proxy --bench recorder`, on Linux. The journal is filled first, so that nothing but the recorder
-//! runs.
+//! `cargo bench -p ropewalk-proxy --bench recorder -- [EXCHANGES] [WORDS]`, on Linux. The journal is filled first, so that nothing but the
+//! recorder runs. Without WORDS a question and its answer have some 700 bytes that are alike in all exchanges; with them both have so many
+//! words that no other has in that order.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark may fail and talk")]
 
 use std::sync::Arc;
@@ -23,14 +24,20 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const EXCHANGES: u64 = 20_000;
 
+/// Different words of texts of so many words.
+const VOCABULARY: u64 = 50_000;
+
 fn main() {
+    let mut arguments = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
+    let exchanges: u64 = arguments.next().unwrap_or(EXCHANGES);
+    let words: Option<u64> = arguments.next();
     let folder = tempfile::tempdir().unwrap();
     let files = Arc::new(Folder::open(&folder.path().join("journal")).unwrap());
     let (tee, inbox) = channel(1 << 30);
     let (journal, writer) = Journal::open(files, Settings::default(), Arc::default()).unwrap();
     let worker = Worker::start(inbox, writer, Box::new(KeepAsItIs), &[], Arc::clone(journal.counters())).unwrap();
-    for number in 0..EXCHANGES {
-        send(&tee, number);
+    for number in 0..exchanges {
+        send(&tee, number, words);
     }
     tee.close();
     worker.join().unwrap();
@@ -48,17 +55,35 @@ fn main() {
     assert!(recording.finish(Duration::from_secs(600)));
     let (seconds, ticks) = (begun.elapsed().as_secs_f64(), cpu_ticks() - cpu);
     let snapshot = journal.counters().snapshot();
-    assert_eq!(snapshot.by_label.links.values().sum::<u64>(), EXCHANGES);
-    println!("{:.0} exchanges a second", EXCHANGES as f64 / seconds);
+    assert_eq!(snapshot.by_label.links.values().sum::<u64>(), exchanges);
+    println!("{:.0} exchanges a second", exchanges as f64 / seconds);
     // A tick is 10 ms.
-    println!("{:.0} µs of CPU an exchange", ticks as f64 * 1e4 / EXCHANGES as f64);
+    println!("{:.0} µs of CPU an exchange", ticks as f64 * 1e4 / exchanges as f64);
     println!("batches: {:?}", snapshot.batch);
 }
 
-fn send(tee: &Tee, number: u64) {
+/// Text of so many words, another for every seed.
+fn text(words: u64, seed: u64) -> String {
+    let mut state = seed;
+    let mut text = String::new();
+    for _ in 0..words {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        // Those with small numbers come more often, as in any language.
+        let place = ((state >> 33) % VOCABULARY) * ((state >> 17) % VOCABULARY) / VOCABULARY;
+        text += &format!("w{:x} ", place * 7_919);
+    }
+    text
+}
+
+fn send(tee: &Tee, number: u64, words: Option<u64>) {
     let key = ExchangeKey(number);
     let id = Uuid::from_u128(u128::from(number));
-    let words = format!("{} {number}", "the quick brown fox jumps over the lazy dog ".repeat(16));
+    let words = match words {
+        Some(words) => text(words, number),
+        None => format!("{} {number}", "the quick brown fox jumps over the lazy dog ".repeat(16)),
+    };
     let request = format!(
         r#"{{"model":"claude-sonnet-4-5","max_tokens":9,"messages":[{{"role":"user","content":"question {words}"}}]}}"#
     );
