@@ -224,7 +224,8 @@ impl Sqlite {
         self.read_with(Needs::Rows, query).await
     }
 
-    /// Runs a query on a connection of its own, beside the writer; in memory there is only the writer's.
+    /// Runs a query on a connection of its own, beside the writer; in memory there is only the writer's. Who has a thread of their own, and
+    /// finds nobody writing, reads where they write.
     async fn read_with<T: Send + 'static>(
         &self,
         needs: Needs,
@@ -240,16 +241,17 @@ impl Sqlite {
                 .write(Durability::OnDisk, move |session| with_fresh(session.connection()))
                 .await;
         };
+        let writer = self.writer.as_deref().filter(|_| self.has_own_thread);
+        if let Some(desk) = writer.and_then(Writer::find_free_desk) {
+            return look(desk.connection(), with_fresh);
+        }
         let written_elsewhere = self.writer.is_none().then(|| Arc::clone(&self.fresh));
         let read = move || {
             let connection = readers.take()?;
             if let Some(fresh) = written_elsewhere {
                 catch_up(&connection, &fresh, needs)?;
             }
-            // One look at the store for all statements: it is the same throughout, and is locked once.
-            let snapshot = connection.unchecked_transaction().map_err(problem)?;
-            let outcome = with_fresh(&snapshot);
-            snapshot.finish().map_err(problem)?;
+            let outcome = look(&connection, with_fresh);
             readers.give_back(connection);
             outcome
         };
@@ -260,6 +262,14 @@ impl Sqlite {
             .await
             .map_err(|_| StoreError::Stopped)?
     }
+}
+
+/// One look at the store for all statements of a query: it is the same throughout, and is locked once.
+fn look<T>(connection: &Connection, query: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    let snapshot = connection.unchecked_transaction().map_err(problem)?;
+    let outcome = query(&snapshot);
+    snapshot.finish().map_err(problem)?;
+    outcome
 }
 
 /// Learns of what another process has recorded. Before a look at the store begins: whoever looks then sees at least as much of

@@ -8,7 +8,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::hash::{Hash, Hasher};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -77,7 +77,7 @@ pub(super) struct Writer {
 }
 
 /// What it takes to write. Whoever has it writes.
-struct Desk {
+pub(super) struct Desk {
     session: Session,
     sweep: Sweep,
     commit_delay: Duration,
@@ -279,6 +279,13 @@ impl Writer {
         after_commit(outcome, &committed)
     }
 
+    /// The desk, if nobody writes at it. Who reads there finds what was just written in the writer's cache; a connection beside it reads every page
+    /// again after each commit.
+    pub(super) fn find_free_desk(&self) -> Option<MutexGuard<'_, Desk>> {
+        let desk = self.desk.try_lock().ok()?;
+        desk.session.connection.is_autocommit().then_some(desk)
+    }
+
     /// Runs a request in the next group and gives its outcome once the group is committed.
     pub(super) async fn run<T: Send + 'static>(
         &self,
@@ -420,6 +427,10 @@ fn work(desk: &Mutex<Desk>, requests: &Receiver<Request>) {
 }
 
 impl Desk {
+    pub(super) fn connection(&self) -> &Connection {
+        &self.session.connection
+    }
+
     /// Runs a group of requests and commits it.
     fn write(&mut self, durability: Durability, group: impl FnOnce(&mut Session)) -> Result<()> {
         let Desk {
