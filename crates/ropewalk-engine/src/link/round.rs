@@ -160,9 +160,9 @@ impl<'r, S: Store> Round<'r, S> {
     /// Decides exchanges that are at hand for the sake of what they need, and fetches that for all at once.
     async fn prefetch(&mut self, numbers: Vec<ExchangeNumber>) -> Result<(), LinkError> {
         self.prefetched.extend(&numbers);
-        let subjects: Vec<&Subject> = numbers.iter().filter_map(|number| self.subjects.get(number)).collect();
+        let mut undecided: Vec<&Subject> = numbers.iter().filter_map(|number| self.subjects.get(number)).collect();
         let mut first: HashSet<Need> = numbers.iter().map(|number| Need::Link(*number)).collect();
-        for subject in &subjects {
+        for subject in &undecided {
             first.extend(first_needs(subject));
             first.extend(reach::needs(&subject.fact));
             if Some(subject.fact.row.at) <= self.newest {
@@ -174,17 +174,19 @@ impl<'r, S: Store> Round<'r, S> {
         }
         self.source.fetch(&first, &mut self.known).await?;
         for _ in 0..PREFETCH_ROUNDS {
-            let mut needs = HashSet::new();
-            for subject in &subjects {
-                if let Err(missing) = decide(subject, &self.known, self.settings) {
-                    // Members of this batch are decided in their turn.
-                    let others = missing.into_iter().filter(|need| match need {
-                        Need::Link(number) => !self.known.links.contains_key(number),
-                        _ => true,
-                    });
-                    needs.extend(others);
-                }
-            }
+            let mut needs = HashSet::default();
+            undecided.retain(|subject| {
+                let Err(missing) = decide(subject, &self.known, self.settings) else {
+                    return false;
+                };
+                // Members of this batch are decided in their turn.
+                let others = missing.into_iter().filter(|need| match need {
+                    Need::Link(number) => !self.known.links.contains_key(number),
+                    _ => true,
+                });
+                needs.extend(others);
+                true
+            });
             if needs.is_empty() {
                 break;
             }
