@@ -2,7 +2,7 @@
 //!
 //! Links never depend on this: whether a claim fits is decided from the facts alone.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use ropewalk_store::facts::{ExchangeNumber, KeyKind, Spawn};
 use ropewalk_store::store::Asked;
@@ -12,6 +12,7 @@ use crate::keys::id_key;
 use crate::link::LinkError;
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fetch::Source;
+use crate::link::maps::HashSet;
 use crate::link::progress::Claim;
 
 /// Claims that are watched at a time. Beyond them the oldest are no longer watched.

@@ -4,7 +4,6 @@
 //! for a whole batch at once, and the function runs again.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use ropewalk_core::hash::NodeHash;
@@ -14,6 +13,7 @@ use ropewalk_store::store::{Asked, KnownNode};
 
 use crate::link::decision::Linked;
 use crate::link::fact::Fact;
+use crate::link::maps::{HashMap, HashSet};
 
 /// Something that is not known yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

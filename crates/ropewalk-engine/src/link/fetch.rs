@@ -1,6 +1,5 @@
 //! Fetching what decisions need, for many at once.
 
-use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -20,6 +19,7 @@ use crate::link::LinkError;
 use crate::link::decision::Linked;
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fact::Fact;
+use crate::link::maps::{HashMap, HashSet};
 use crate::link::outline::Outline;
 
 /// Candidates that a look-up gives, the newest. An opening may be shared by thousands; only the recent ones can matter.
@@ -239,7 +239,7 @@ impl<S: Store> Source<'_, S> {
 }
 
 fn add_children(parents: &[ExchangeNumber], rows: &[LinkRow], known: &mut Evidence) -> Result<(), LinkError> {
-    let mut children: HashMap<ExchangeNumber, Vec<ExchangeNumber>> = HashMap::new();
+    let mut children: HashMap<ExchangeNumber, Vec<ExchangeNumber>> = HashMap::default();
     for row in rows {
         if let Some(parent) = row.parent {
             children.entry(parent).or_default().push(row.exchange);

@@ -4,7 +4,7 @@
 //! long as nobody else saved: whoever did has read a piece of the log that we shall not see, so [`Memory::trust`] forgets all but
 //! the chains of requests, which are those of their bytes.
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use ropewalk_store::Micros;
@@ -14,6 +14,7 @@ use ropewalk_store::facts::ExchangeNumber;
 use crate::link::decision::Linked;
 use crate::link::evidence::BodiesRead;
 use crate::link::fact::Fact;
+use crate::link::maps::{HashMap, HashSet};
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
 

@@ -15,6 +15,7 @@ pub mod evidence;
 pub mod fact;
 mod fetch;
 mod linker;
+mod maps;
 mod memory;
 mod outcome;
 pub mod outline;

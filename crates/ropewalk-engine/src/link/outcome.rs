@@ -1,13 +1,12 @@
 //! What a round did, for those who want to know.
 
-use std::collections::HashSet;
-
 use ropewalk_store::Store;
 use ropewalk_store::facts::{ExchangeNumber, Spawn};
 
 use crate::link::LinkError;
 use crate::link::decision::Place;
 use crate::link::evidence::Need;
+use crate::link::maps::HashSet;
 use crate::link::progress::{AgentChange, Moved, Progress, Standing};
 use crate::link::round::Round;
 use crate::link::settle::BranchRecord;

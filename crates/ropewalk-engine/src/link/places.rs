@@ -1,6 +1,6 @@
 //! Where decisions put their exchanges: at the end of a conversation, or into one that is folded again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ropewalk_store::Store;
@@ -12,6 +12,7 @@ use crate::link::LinkError;
 use crate::link::decision::{Decision, Linked, Place};
 use crate::link::evidence::Need;
 use crate::link::fact::Subject;
+use crate::link::maps::{HashMap, HashSet};
 use crate::link::outline::Outline;
 use crate::link::round::{Change, Round};
 use crate::link::settle::{
@@ -158,7 +159,7 @@ impl<S: Store> Round<'_, S> {
 
     /// Whether another turn goes on from `parent` on its branch.
     async fn is_followed(&mut self, parent: ExchangeNumber, but: ExchangeNumber) -> Result<bool, LinkError> {
-        let needs = HashSet::from([Need::Children(parent)]);
+        let needs = HashSet::from_iter([Need::Children(parent)]);
         self.source.fetch(&needs, &mut self.known).await?;
         let children = self
             .known
@@ -203,7 +204,7 @@ impl<S: Store> Round<'_, S> {
             return Ok(());
         }
         let (members, conversations) = self.members().await?;
-        let mut titles = HashMap::new();
+        let mut titles = HashMap::default();
         for member in members.iter().filter(|member| member.decision.anchor().is_none()) {
             let number = member.fact.number();
             // A conversation that began with it has its title.
@@ -258,7 +259,7 @@ impl<S: Store> Round<'_, S> {
     /// Every member of the conversations to fold, and of those that they turn out to hang on.
     async fn members(&mut self) -> Result<(Vec<Member>, BTreeSet<ExchangeNumber>), LinkError> {
         let mut loaded = BTreeSet::new();
-        let mut decisions: HashMap<ExchangeNumber, Arc<Linked>> = HashMap::new();
+        let mut decisions: HashMap<ExchangeNumber, Arc<Linked>> = HashMap::default();
         let mut to_load = self.unsettled.clone();
         while let Some(conversation) = to_load.pop_first() {
             if !loaded.insert(conversation) {

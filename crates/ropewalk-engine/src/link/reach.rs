@@ -1,6 +1,6 @@
 //! Whom a late fact reaches: exchanges that were linked before it came and that it may link otherwise.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
@@ -10,6 +10,7 @@ use crate::link::LinkError;
 use crate::link::decision::{Linked, Method, Place};
 use crate::link::evidence::Need;
 use crate::link::fact::{Fact, SKEW, Sort, Subject};
+use crate::link::maps::HashSet;
 use crate::link::round::{Change, Round, prefix, unheard};
 use crate::link::rules::session::keys_of_agent;
 use crate::link::sharers::Shared;

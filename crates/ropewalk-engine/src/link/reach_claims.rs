@@ -3,7 +3,7 @@
 //! An exchange that only a claim could link, or that none did, waits for calls around its time, and for a child of its own type
 //! under each name that is asked for then. Both are found when a call, a child or its type comes late.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ropewalk_core::hash::sha256;
@@ -15,6 +15,7 @@ use crate::link::decide::Settings;
 use crate::link::decision::{Decision, Linked, Method, Spawned};
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fact::{Fact, Subject};
+use crate::link::maps::HashSet;
 use crate::link::round::{Round, prefix};
 use crate::link::rules::claimed::{claims_for, last_child_named};
 use crate::link::rules::spawned::ANSWER_MAX;
@@ -76,7 +77,7 @@ impl<S: Store> Round<'_, S> {
         if fact.ended().is_none() || !self.is_watching_claims(fact) {
             return Ok(BTreeSet::new());
         }
-        self.fetch(HashSet::from([Need::Spawns(fact.number())])).await?;
+        self.fetch(HashSet::from_iter([Need::Spawns(fact.number())])).await?;
         let calls = self.known.spawns.get(&fact.number()).into_iter().flatten();
         let waiting = calls.flat_map(|call| spans(fact.row.at, call.at.0, self.settings));
         let waiting = waiting.collect();

@@ -4,7 +4,7 @@
 //! A new last exchange of a conversation is appended to it; where something else changed, the whole conversation is
 //! folded again.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use ropewalk_store::derived::{BranchRow, Conversations, LinkChanges, LinkKind};
@@ -17,6 +17,7 @@ use crate::link::decision::{Decision, Linked, Method};
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fact::{Fact, Subject};
 use crate::link::fetch::Source;
+use crate::link::maps::{HashMap, HashSet};
 use crate::link::memory::{Memory, Outlines};
 use crate::link::outline::Outline;
 use crate::link::places::Conversation;
@@ -92,27 +93,27 @@ impl<'r, S: Store> Round<'r, S> {
             owner_name,
             settings,
             known: Evidence::of(memory.facts, memory.links, memory.children, memory.bodies),
-            subjects: HashMap::new(),
+            subjects: HashMap::default(),
             queue: BTreeSet::new(),
-            decided: HashMap::new(),
-            prefetched: HashSet::new(),
-            told: HashSet::new(),
-            before: HashMap::new(),
+            decided: HashMap::default(),
+            prefetched: HashSet::default(),
+            told: HashSet::default(),
+            before: HashMap::default(),
             conversations: memory.conversations,
             absent_conversations: Vec::new(),
             branches: memory.branches,
-            changed_links: HashSet::new(),
-            changed_conversations: HashSet::new(),
-            changed_branches: HashSet::new(),
-            gone_branches: HashSet::new(),
-            gone_conversations: HashSet::new(),
+            changed_links: HashSet::default(),
+            changed_conversations: HashSet::default(),
+            changed_branches: HashSet::default(),
+            gone_branches: HashSet::default(),
+            gone_conversations: HashSet::default(),
             unsettled: BTreeSet::new(),
             wanted: Vec::new(),
             newest: memory.newest,
             outlines: memory.outlines,
             unlinked: memory.unlinked,
             answered: BTreeSet::new(),
-            agents_before: HashMap::new(),
+            agents_before: HashMap::default(),
         }
     }
 
@@ -242,7 +243,7 @@ impl<'r, S: Store> Round<'r, S> {
         if self.subjects.contains_key(&number) {
             return Ok(());
         }
-        let needs = HashSet::from([Need::Fact(number), Need::Link(number)]);
+        let needs = HashSet::from_iter([Need::Fact(number), Need::Link(number)]);
         self.source.fetch(&needs, &mut self.known).await?;
         if let Some(Some(fact)) = self.known.facts.get(&number).cloned() {
             let outline = self.outline(&fact).await?;
@@ -305,7 +306,7 @@ impl<'r, S: Store> Round<'r, S> {
 
     /// Those that went on from an exchange did so from what was told of it then: its session, its time, its answer.
     async fn decide_children_again(&mut self, number: ExchangeNumber) -> Result<(), LinkError> {
-        let needs = HashSet::from([Need::Children(number)]);
+        let needs = HashSet::from_iter([Need::Children(number)]);
         self.source.fetch(&needs, &mut self.known).await?;
         for child in self.known.children.get(&number).cloned().unwrap_or_default() {
             self.decide_again(child).await?;

@@ -2,7 +2,7 @@
 //!
 //! [`fold`] takes every member of some conversations and depends on nothing else, so it gives the same whatever arrived first.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::link::decision::{BranchKind, Decision, Linked, Place};
 use crate::link::fact::Fact;
+use crate::link::maps::{HashMap, HashSet};
 
 /// What is kept of a branch beside its names.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -213,8 +214,8 @@ pub fn fold(owner: &str, members: &[Member], titles: &HashMap<ExchangeNumber, St
     let mut fold = Fold {
         members,
         places: &places,
-        spots: HashMap::new(),
-        followed: HashSet::new(),
+        spots: HashMap::default(),
+        followed: HashSet::default(),
         branches: Vec::new(),
     };
     for at in order {
@@ -329,8 +330,8 @@ impl Fold<'_> {
 /// Gives the branches of whole conversations the ids that people see.
 pub fn name_branches(mut branches: Vec<Branch>) -> Vec<BranchRow> {
     branches.sort_by(|a, b| key(a).cmp(&key(b)));
-    let mut subtasks: HashMap<ExchangeNumber, u64> = HashMap::new();
-    let mut used: HashMap<(ExchangeNumber, String), u64> = HashMap::new();
+    let mut subtasks: HashMap<ExchangeNumber, u64> = HashMap::default();
+    let mut used: HashMap<(ExchangeNumber, String), u64> = HashMap::default();
     let named = branches.into_iter().map(|branch| {
         let record = &branch.record;
         let shown = match record.kind {

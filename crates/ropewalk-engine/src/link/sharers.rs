@@ -5,7 +5,7 @@
 //! that follow closely: behind as many others that share the same, a look-up no longer reaches back to the fact. Wherever it
 //! stands among thousands, these few are found by asking at other times.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_store::facts::{ExchangeNumber, Key};
@@ -16,6 +16,7 @@ use crate::link::LinkError;
 use crate::link::evidence::{Evidence, Need};
 use crate::link::fact::SKEW;
 use crate::link::fetch::CANDIDATES_MAX;
+use crate::link::maps::HashSet;
 use crate::link::round::Round;
 
 /// What many exchanges may have.
@@ -88,7 +89,7 @@ impl<S: Store> Round<'_, S> {
     }
 
     async fn sharing(&mut self, shared: Shared, as_of: Micros) -> Result<Vec<ExchangeNumber>, LinkError> {
-        self.fetch(HashSet::from([shared.need(as_of)])).await?;
+        self.fetch(HashSet::from_iter([shared.need(as_of)])).await?;
         Ok(shared.found(&self.known, as_of))
     }
 
@@ -97,7 +98,7 @@ impl<S: Store> Round<'_, S> {
         let Some(last) = found.last().filter(|_| found.len() >= CANDIDATES_MAX) else {
             return Ok(Micros(i64::MIN / 2));
         };
-        self.fetch(HashSet::from([Need::Fact(*last)])).await?;
+        self.fetch(HashSet::from_iter([Need::Fact(*last)])).await?;
         let fact = self.known.facts.get(last).and_then(Option::as_ref);
         Ok(fact.map_or(Micros(i64::MIN / 2), |fact| fact.row.at))
     }
