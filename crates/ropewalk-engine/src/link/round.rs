@@ -373,7 +373,7 @@ impl<'r, S: Store> Round<'r, S> {
             let row = &conversation.row;
             conversation_row(row.root, row.id, row.started_at, row.last_at, &conversation.record)
         });
-        LinkChanges {
+        let mut changes = LinkChanges {
             links: links.map(|linked| linked.to_row()).collect(),
             conversations: conversations.collect(),
             branches: self.changed_rows().cloned().collect(),
@@ -381,7 +381,15 @@ impl<'r, S: Store> Round<'r, S> {
             gone_conversations: self.gone_conversations.iter().copied().collect(),
             wanted: self.wanted.clone(),
             ..LinkChanges::default()
-        }
+        };
+        // In the order in which a store keeps them: each is written behind the one before it.
+        changes.links.sort_unstable_by_key(|link| link.exchange);
+        changes
+            .conversations
+            .sort_unstable_by_key(|conversation| conversation.root);
+        changes.branches.sort_unstable_by_key(|branch| branch.first);
+        changes.wanted.sort_unstable();
+        changes
     }
 }
 

@@ -168,7 +168,9 @@ impl<'s, S: Store> Namer<'s, S> {
         let roots: HashSet<ExchangeNumber> = turns.map(|link| link.conversation).collect();
         self.find_names(&roots).await?;
         let unnamed = roots.iter().copied().filter(|root| !self.known.contains_key(root));
-        self.mint(unnamed.collect()).await?;
+        let mut unnamed: Vec<ExchangeNumber> = unnamed.collect();
+        unnamed.sort_unstable();
+        self.mint(unnamed).await?;
         let mut said = Vec::new();
         for row in rows {
             let Some(link) = links.get(&row.number) else { continue };
