@@ -33,6 +33,7 @@ pub struct Outline {
     references: SharedList<(usize, Key)>,
     /// What a decision asks for several times, and has to look through the whole history for.
     continues: OnceLock<Option<BTreeSet<Key>>>,
+    silence: OnceLock<Option<usize>>,
 }
 
 impl Outline {
@@ -49,6 +50,7 @@ impl Outline {
     pub(crate) fn with(&self, message: &Arc<Message>, nodes: impl Iterator<Item = NodeHash>) -> Self {
         let mut longer = Outline {
             continues: OnceLock::new(),
+            silence: OnceLock::new(),
             ..self.clone()
         };
         longer.push(message, nodes);
@@ -165,6 +167,10 @@ impl Outline {
 
     /// The step behind which an answer stood that said nothing: clients leave it out and say so. Only behind the last answer.
     pub fn silence(&self) -> Option<usize> {
+        *self.silence.get_or_init(|| self.find_silence())
+    }
+
+    fn find_silence(&self) -> Option<usize> {
         let behind = self.messages.iter().rev();
         let behind = behind.take_while(|(_, message)| message.role != Role::Assistant);
         behind
@@ -219,10 +225,12 @@ static CONTINUES: LazyLock<[Finder<'static>; 2]> = LazyLock::new(|| {
 });
 
 /// How a text begins that Claude Code puts in place of an answer without visible content.
-const SILENCE: &str = "[Your previous response had no visible output";
+static SILENCE: LazyLock<Finder<'static>> =
+    LazyLock::new(|| Finder::new("[Your previous response had no visible output"));
 
 fn says_silence(text: &str) -> bool {
-    text.contains(SILENCE) && normalise(text).starts_with(SILENCE)
+    let is_anywhere = SILENCE.find(text.as_bytes()).is_some();
+    is_anywhere && normalise(text).as_bytes().starts_with(SILENCE.needle())
 }
 
 /// What may stand right before a summary.
