@@ -11,7 +11,7 @@ const FIRST_RESPONSE_UNITS: usize = 500;
 
 /// The first 16 digits of a hash, which is all that this seed keeps.
 pub fn short(hex: &str) -> String {
-    hex.chars().take(16).collect()
+    hex[..hex.floor_char_boundary(16)].to_owned()
 }
 
 /// Hash of the tools' names, sorted by UTF-16 code unit.

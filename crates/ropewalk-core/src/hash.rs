@@ -15,7 +15,15 @@ pub fn sha256(bytes: &[u8]) -> [u8; 32] {
 
 /// SHA-256 of a text, as 64 hex digits.
 pub fn sha256_hex(text: &str) -> String {
-    hex::encode(sha256(text.as_bytes()))
+    hex_digits(&sha256(text.as_bytes()))
+}
+
+/// The 64 hex digits of a hash. A call has some fifteen of them, and put together character by character their digits took longer than what they
+/// are of took to hash.
+pub(crate) fn hex_digits(hash: &[u8; 32]) -> String {
+    let mut digits = [0; 64];
+    hex::encode_to_slice(hash, &mut digits).expect("a byte has two digits");
+    str::from_utf8(&digits).expect("digits are ASCII").to_owned()
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -30,7 +38,7 @@ macro_rules! hash_type {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "{}{}", $prefix, hex::encode(self.0))
+                write!(f, "{}{}", $prefix, hex_digits(&self.0))
             }
         }
 

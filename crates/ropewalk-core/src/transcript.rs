@@ -7,7 +7,7 @@ use std::collections::HashSet;
 
 use sha2::{Digest as _, Sha256};
 
-use crate::hash::sha256_hex;
+use crate::hash::{hex_digits, sha256_hex};
 use crate::json::{Doc, Style, quote, to_compact_js};
 use crate::model::{Block, MediaKind, MediaSource, Message, Role, ToolContent, ToolInput};
 use crate::prompt_path::Shared;
@@ -70,7 +70,7 @@ impl HashedTranscript {
         for (i, (at, message)) in kept.iter().enumerate().skip(hashed.count) {
             write(message, &mut bytes);
             if i + TURN + 1 == kept.len() {
-                parent = Some(hex::encode(bytes.clone().finalize()));
+                parent = Some(hex_digits(&bytes.clone().finalize().into()));
             }
             if i + CHANGED_MAX + 1 == kept.len() {
                 hashed = HashedTranscript {
@@ -81,7 +81,7 @@ impl HashedTranscript {
             }
         }
         let hashes = TranscriptHashes {
-            current_message_hash: (!kept.is_empty()).then(|| hex::encode(bytes.finalize())),
+            current_message_hash: (!kept.is_empty()).then(|| hex_digits(&bytes.finalize().into())),
             parent_message_hash: parent,
         };
         (hashes, hashed)
@@ -115,8 +115,8 @@ impl Transcript {
 
     pub fn hashes(&self) -> TranscriptHashes {
         TranscriptHashes {
-            current_message_hash: self.last[TURN].map(hex::encode),
-            parent_message_hash: self.last[0].map(hex::encode),
+            current_message_hash: self.last[TURN].as_ref().map(hex_digits),
+            parent_message_hash: self.last[0].as_ref().map(hex_digits),
         }
     }
 }

@@ -242,9 +242,12 @@ pub(crate) fn hashes(projections: &Projections) -> Vec<(HashKind, Vec<u8>)> {
         (HashKind::Response, projections.response_hash.as_deref()),
         (HashKind::Path, Some(&*projections.path_hash)),
     ];
-    let present = all
-        .into_iter()
-        .filter_map(|(kind, digits)| Some((kind, hex::decode(digits?).ok()?)));
+    let present = all.into_iter().filter_map(|(kind, digits)| {
+        let digits = digits?;
+        let mut hash = vec![0; digits.len() / 2];
+        hex::decode_to_slice(digits, &mut hash).ok()?;
+        Some((kind, hash))
+    });
     present.collect()
 }
 
