@@ -3,6 +3,8 @@
 //! These are projections: they name a type of agent and an opening, never a record. Two conversations
 //! with equal openings share them.
 
+use std::borrow::Cow;
+
 use crate::hash::sha256_hex;
 use crate::text::js_trim;
 
@@ -42,7 +44,12 @@ pub fn hash_user_message(text: &str) -> String {
 }
 
 /// `substring(0, 500)`. A pair cut in half leaves a lone surrogate, which is written as U+FFFD.
-fn first_units(text: &str) -> String {
+fn first_units(text: &str) -> Cow<'_, str> {
+    // No character has more units than bytes, and those of ASCII have one of each.
+    let start = &text.as_bytes()[..text.len().min(FIRST_RESPONSE_UNITS)];
+    if start.len() == text.len() || start.is_ascii() {
+        return Cow::Borrowed(&text[..start.len()]);
+    }
     let mut units = 0;
     let mut kept = String::new();
     for c in text.chars() {
@@ -55,7 +62,7 @@ fn first_units(text: &str) -> String {
         }
         kept.push(c);
     }
-    kept
+    Cow::Owned(kept)
 }
 
 #[cfg(test)]
