@@ -107,15 +107,16 @@ pub fn short_hashes(friendly_id: &str, text: &str) -> impl Iterator<Item = Strin
 
 /// The words of a title, as the seed picks them: two that mean something, or what there is.
 fn name_words(title: &str) -> String {
-    let cleaned: String = title
-        .to_lowercase()
-        .chars()
-        .filter(|c| c.is_ascii_alphanumeric() || is_python_space(*c))
-        .collect();
-    let words = || cleaned.split(is_python_space).filter(|word| !word.is_empty());
+    // Word by word: what stands for a title may be a file that somebody pasted, and two words of it are enough.
+    let words = || {
+        title
+            .split(is_python_space)
+            .map(cleaned)
+            .filter(|word| !word.is_empty())
+    };
     let longer = || words().filter(|word| word.len() > 1);
-    let mut picked: Vec<&str> = longer()
-        .filter(|word| STOPWORDS.binary_search(word).is_err())
+    let mut picked: Vec<String> = longer()
+        .filter(|word| STOPWORDS.binary_search(&&**word).is_err())
         .take(2)
         .collect();
     if picked.is_empty() {
@@ -125,9 +126,15 @@ fn name_words(title: &str) -> String {
         picked = words().take(1).collect();
     }
     if picked.is_empty() {
-        picked.push(NO_WORDS);
+        picked.push(NO_WORDS.to_owned());
     }
     picked.join("_")
+}
+
+/// What of a word can be in an id.
+fn cleaned(word: &str) -> String {
+    let lower = word.chars().flat_map(char::to_lowercase);
+    lower.filter(char::is_ascii_alphanumeric).collect()
 }
 
 const NO_WORDS: &str = "chat";
