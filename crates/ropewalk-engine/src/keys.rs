@@ -118,6 +118,8 @@ fn openings(request: &Request, kind: RequestKind) -> impl Iterator<Item = Key> {
             }
         }
     }
+    // Mostly there is but one.
+    texts.dedup();
     texts.into_iter().filter_map(|text| {
         let hash = spawn::prompt_hash(&text)?;
         Some(Key {
