@@ -50,12 +50,10 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChange
         let delete = "DELETE FROM conversation WHERE key = ?1 AND owner_id = ?2";
         saver.execute(delete, [key(owner, root.0), owner.0])?;
     }
-    changes.links.iter().try_for_each(|link| saver.link(link))?;
-    changes.branches.iter().try_for_each(|branch| saver.branch(branch))?;
-    let mut conversations = changes.conversations.iter();
-    conversations.try_for_each(|conversation| saver.conversation(conversation))?;
-    let mut wanted = changes.wanted.iter();
-    wanted.try_for_each(|(hash, exchange)| saver.wanted(*hash, *exchange))?;
+    saver.links(&changes.links)?;
+    saver.branches(&changes.branches)?;
+    saver.conversations(&changes.conversations)?;
+    saver.wanted(&changes.wanted)?;
     match changes.from_scratch {
         true => names::follow_all(connection, owner)?,
         false => names::follow(connection, owner, &changes.gone_conversations)?,
@@ -103,61 +101,80 @@ impl Saver<'_> {
         self.execute("DELETE FROM wanted WHERE owner_id = ?1", [self.owner.0])
     }
 
-    fn link(&self, link: &LinkRow) -> Result<()> {
+    /// Executes a statement once for each row.
+    fn for_each<'r, T, P: Params>(&self, rows: &'r [T], statement: &str, columns: impl Fn(&'r T) -> P) -> Result<()> {
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut statement = self.connection.prepare_cached(statement).map_err(problem)?;
+        for row in rows {
+            statement.execute(columns(row)).map_err(problem)?;
+        }
+        Ok(())
+    }
+
+    fn links(&self, links: &[LinkRow]) -> Result<()> {
         let upsert = "INSERT INTO link (key, owner_id, at, kind, conversation, branch, agent, parent, decision) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9) ON CONFLICT (key) DO UPDATE SET at = excluded.at, \
                       kind = excluded.kind, conversation = excluded.conversation, branch = excluded.branch, \
                       agent = excluded.agent, parent = excluded.parent, decision = excluded.decision";
-        let unless_root = |first: ExchangeNumber| (first != link.conversation).then_some(first.0);
-        let columns = params![
-            key(self.owner, link.exchange.0),
-            self.owner.0,
-            link.at.0,
-            link_kind_code(link.kind),
-            link.conversation.0,
-            unless_root(link.branch),
-            unless_root(link.agent),
-            link.parent.map(|parent| parent.0),
-            link.decision,
-        ];
-        self.execute(upsert, columns)
+        self.for_each(links, upsert, |link| {
+            let unless_root = |first: ExchangeNumber| (first != link.conversation).then_some(first.0);
+            (
+                key(self.owner, link.exchange.0),
+                self.owner.0,
+                link.at.0,
+                link_kind_code(link.kind),
+                link.conversation.0,
+                unless_root(link.branch),
+                unless_root(link.agent),
+                link.parent.map(|parent| parent.0),
+                &link.decision,
+            )
+        })
     }
 
-    fn branch(&self, branch: &BranchRow) -> Result<()> {
+    fn branches(&self, branches: &[BranchRow]) -> Result<()> {
         let upsert = "INSERT INTO branch (key, owner_id, conversation, shown, record) VALUES (?1, ?2, ?3, ?4, ?5) \
                       ON CONFLICT (key) DO UPDATE SET conversation = excluded.conversation, shown = excluded.shown, \
                       record = excluded.record";
-        let columns = params![
-            key(self.owner, branch.first.0),
-            self.owner.0,
-            branch.conversation.0,
-            branch.shown,
-            branch.record
-        ];
-        self.execute(upsert, columns)
+        self.for_each(branches, upsert, |branch| {
+            (
+                key(self.owner, branch.first.0),
+                self.owner.0,
+                branch.conversation.0,
+                &branch.shown,
+                &branch.record,
+            )
+        })
     }
 
-    fn conversation(&self, conversation: &ConversationRow) -> Result<()> {
+    fn conversations(&self, conversations: &[ConversationRow]) -> Result<()> {
         let upsert = "INSERT INTO conversation (key, owner_id, id, started_at, last_at, record) \
                       VALUES (?1, ?2, ?3, ?4, ?5, ?6) ON CONFLICT (key) DO UPDATE SET id = excluded.id, \
                       started_at = excluded.started_at, last_at = excluded.last_at, record = excluded.record";
-        let columns = params![
-            key(self.owner, conversation.root.0),
-            self.owner.0,
-            conversation.id,
-            conversation.started_at.0,
-            conversation.last_at.0,
-            conversation.record,
-        ];
-        self.execute(upsert, columns)?;
+        self.for_each(conversations, upsert, |conversation| {
+            (
+                key(self.owner, conversation.root.0),
+                self.owner.0,
+                conversation.id,
+                conversation.started_at.0,
+                conversation.last_at.0,
+                &conversation.record,
+            )
+        })?;
         // An id is made from its root, so one that is there leads to the same root.
         let alias = "INSERT OR IGNORE INTO conversation_alias (owner_id, id, root) VALUES (?1, ?2, ?3)";
-        self.execute(alias, params![self.owner.0, conversation.id, conversation.root.0])
+        self.for_each(conversations, alias, |conversation| {
+            (self.owner.0, conversation.id, conversation.root.0)
+        })
     }
 
-    fn wanted(&self, hash: [u8; 8], exchange: ExchangeNumber) -> Result<()> {
+    fn wanted(&self, wanted: &[([u8; 8], ExchangeNumber)]) -> Result<()> {
         let insert = "INSERT OR IGNORE INTO wanted (owner_id, hash, exchange) VALUES (?1, ?2, ?3)";
-        self.execute(insert, [self.owner.0, i64::from_be_bytes(hash), exchange.0])
+        self.for_each(wanted, insert, |(hash, exchange)| {
+            (self.owner.0, i64::from_be_bytes(*hash), exchange.0)
+        })
     }
 }
 
@@ -196,13 +213,16 @@ pub(super) fn links(connection: &Connection, owner: OwnerId, which: &Links) -> R
     }
 }
 
-/// Who waits for a hash.
-pub(super) fn wanting(connection: &Connection, owner: OwnerId, hash: [u8; 8]) -> Result<Vec<ExchangeNumber>> {
+/// Who waits for each hash.
+pub(super) fn wanting(connection: &Connection, owner: OwnerId, hashes: &[[u8; 8]]) -> Result<Vec<Vec<ExchangeNumber>>> {
     let select = "SELECT exchange FROM wanted WHERE owner_id = ?1 AND hash = ?2 ORDER BY exchange LIMIT ?3";
-    let columns = params![owner.0, i64::from_be_bytes(hash), PAGE_MAX as i64];
-    query(connection, select, columns, |row| {
-        row.get(0).map(ExchangeNumber).map_err(problem)
-    })
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let waiting = hashes.iter().map(|hash| {
+        let columns = params![owner.0, i64::from_be_bytes(*hash), PAGE_MAX as i64];
+        let rows = statement.query_map(columns, |row| row.get(0).map(ExchangeNumber));
+        rows.and_then(Iterator::collect).map_err(problem)
+    });
+    waiting.collect()
 }
 
 fn links_of(

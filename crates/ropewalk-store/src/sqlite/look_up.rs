@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use ropewalk_core::hash::NodeHash;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use crate::facts::{ExchangeNumber, Key, KeyKind, Micros, OwnerId};
 use crate::packed::read_keys;
@@ -44,7 +44,6 @@ pub(super) fn look_up(
     let exchanges = keys.map(|asked| view.at(asked.as_of).by_key(&asked.what, limit));
     let spawns_of = questions.spawns_of.iter();
     let spawns_between = questions.spawns_between.iter();
-    let wanting = questions.wanting.iter();
     Ok(Answers {
         deepest,
         nodes: nodes.collect::<Result<_>>()?,
@@ -55,9 +54,7 @@ pub(super) fn look_up(
         spawns_between: spawns_between
             .map(|between| spawns::between(connection, owner, *between, as_of))
             .collect::<Result<_>>()?,
-        wanting: wanting
-            .map(|hash| derived::wanting(connection, owner, *hash))
-            .collect::<Result<_>>()?,
+        wanting: derived::wanting(connection, owner, &questions.wanting)?,
     })
 }
 
@@ -152,7 +149,8 @@ impl View<'_> {
         select: &str,
         limit: usize,
     ) -> Result<Vec<ExchangeNumber>> {
-        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        // Most look for something new, and find nobody.
+        let mut prepared: Option<CachedStatement<'_>> = None;
         let candidates = || {
             let targets = self.targets(&hash)?;
             if let Some(popular) = self.fresh.popular().filter(|_| targets.len() >= POPULAR_MIN) {
@@ -162,6 +160,10 @@ impl View<'_> {
             Ok((candidates.collect(), targets.len()))
         };
         let found = self.newest(end, limit, candidates, |candidate| {
+            let statement = match &mut prepared {
+                Some(statement) => statement,
+                none => none.insert(self.connection.prepare_cached(select).map_err(problem)?),
+            };
             let columns = [key(self.owner, candidate), self.owner.0, node];
             let times = statement.query_row(columns, |row| Ok((row.get(0)?, row.get(1)?)));
             times.optional().map_err(problem)
@@ -242,8 +244,12 @@ impl View<'_> {
         let select = "SELECT e.keys, e.hashes, e.at, e.parent_message, (SELECT p.hashes FROM exchange p \
                       WHERE p.key = (e.owner_id << 40 | e.parent_message) AND p.owner_id = e.owner_id), \
                       coalesce(e.ended_at, e.at) FROM exchange e WHERE e.key = ?1 AND e.owner_id = ?2";
-        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
+        let mut prepared: Option<CachedStatement<'_>> = None;
         self.newest(Shared::Key(kind, wanted.hash), limit, candidates, |candidate| {
+            let statement = match &mut prepared {
+                Some(statement) => statement,
+                none => none.insert(self.connection.prepare_cached(select).map_err(problem)?),
+            };
             let row = statement.query_row([key(self.owner, candidate), self.owner.0], |row| {
                 let keys = row.get::<_, Vec<u8>>(0)?;
                 let (at, ended_at) = (row.get(2)?, row.get(5)?);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{Connection, OptionalExtension as _, Row, Statement, params};
 
 use crate::facts::{ExchangeNumber, OwnerId};
 use crate::names::{MessageName, MessageNames, NameChanges, NameRow, Names, NewName, Pin, Taken, end_of};
@@ -11,13 +11,19 @@ use crate::store::{PAGE_MAX, Result};
 
 pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &NameChanges) -> Result<Taken> {
     let mut taken = Taken::default();
+    let insert = "INSERT INTO conversation_name (owner_id, friendly_id, exchange, conversation, title) \
+                  VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (owner_id, friendly_id) DO NOTHING";
+    let mut statement = connection.prepare_cached(insert).map_err(problem)?;
     for (place, name) in changes.names.iter().enumerate() {
-        if !save_name(connection, owner, name)? {
+        if !save_name(&mut statement, connection, owner, name)? {
             taken.names.push(place);
         }
     }
+    let insert = "INSERT INTO message_name (owner_id, name, short_hash, exchange, node) VALUES (?1, ?2, ?3, ?4, ?5) \
+                  ON CONFLICT (owner_id, name, short_hash) DO NOTHING";
+    let mut statement = connection.prepare_cached(insert).map_err(problem)?;
     for (place, message) in changes.messages.iter().enumerate() {
-        if !save_message(connection, owner, message)? {
+        if !save_message(&mut statement, connection, owner, message)? {
             taken.messages.push(place);
         }
     }
@@ -40,9 +46,7 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &NameChange
 }
 
 /// `false` if another exchange has the name.
-fn save_name(connection: &Connection, owner: OwnerId, new: &NewName) -> Result<bool> {
-    let insert = "INSERT INTO conversation_name (owner_id, friendly_id, exchange, conversation, title) \
-                  VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (owner_id, friendly_id) DO NOTHING";
+fn save_name(insert: &mut Statement<'_>, connection: &Connection, owner: OwnerId, new: &NewName) -> Result<bool> {
     let name = &new.name;
     let row = params![
         owner.0,
@@ -51,8 +55,7 @@ fn save_name(connection: &Connection, owner: OwnerId, new: &NewName) -> Result<b
         new.conversation.0,
         name.title
     ];
-    let mut statement = connection.prepare_cached(insert).map_err(problem)?;
-    if statement.execute(row).map_err(problem)? > 0 {
+    if insert.execute(row).map_err(problem)? > 0 {
         return Ok(true);
     }
     let select = "SELECT exchange FROM conversation_name WHERE owner_id = ?1 AND friendly_id = ?2";
@@ -64,13 +67,15 @@ fn save_name(connection: &Connection, owner: OwnerId, new: &NewName) -> Result<b
 }
 
 /// `false` if another message has the name.
-fn save_message(connection: &Connection, owner: OwnerId, message: &MessageName) -> Result<bool> {
-    let insert = "INSERT INTO message_name (owner_id, name, short_hash, exchange, node) VALUES (?1, ?2, ?3, ?4, ?5) \
-                  ON CONFLICT (owner_id, name, short_hash) DO NOTHING";
+fn save_message(
+    insert: &mut Statement<'_>,
+    connection: &Connection,
+    owner: OwnerId,
+    message: &MessageName,
+) -> Result<bool> {
     let node = i64::from_be_bytes(message.node);
     let row = params![owner.0, message.name.0, message.short_hash, message.exchange.0, node];
-    let mut statement = connection.prepare_cached(insert).map_err(problem)?;
-    if statement.execute(row).map_err(problem)? > 0 {
+    if insert.execute(row).map_err(problem)? > 0 {
         return Ok(true);
     }
     let select = "SELECT node FROM message_name WHERE owner_id = ?1 AND name = ?2 AND short_hash = ?3";

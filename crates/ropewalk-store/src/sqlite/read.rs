@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use ropewalk_core::hash::NodeHash;
-use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, Row, params};
 
 use crate::facts::{ExchangeNumber, HashKind, Key, Micros, OwnerId, Position};
 use crate::forget::{Hole, KeptLink};
@@ -79,10 +79,12 @@ pub(super) fn exchanges(
     };
     let mut rows = Vec::with_capacity(keys.len());
     let mut reader = RowReader::new(connection, fresh.packs(), owner);
-    let mut select = |filter: &str, columns: &[&dyn rusqlite::ToSql]| -> Result<()> {
-        let mut statement = connection
+    let prepare = |filter: &str| {
+        connection
             .prepare_cached(&format!("{COLUMNS}{filter}"))
-            .map_err(problem)?;
+            .map_err(problem)
+    };
+    let mut read = |statement: &mut CachedStatement<'_>, columns: &[&dyn rusqlite::ToSql]| -> Result<()> {
         let mut found = statement.query(columns).map_err(problem)?;
         while let Some(row) = found.next().map_err(problem)? {
             rows.push(reader.row(row)?);
@@ -91,20 +93,18 @@ pub(super) fn exchanges(
     };
     match selection {
         Selection::Numbers(numbers) => {
+            let mut select = prepare("e.key = ?2 AND e.at <= ?3")?;
             for number in numbers {
-                select(
-                    "e.key = ?2 AND e.at <= ?3",
-                    &[&owner.0, &key(owner, number.0), &as_of.0],
-                )?;
+                read(&mut select, &[&owner.0, &key(owner, number.0), &as_of.0])?;
             }
         }
         Selection::Ids(ids) => {
+            let mut select = prepare("e.key = ?2 AND e.at <= ?3 AND e.id = ?4")?;
             for id in ids {
                 let hash = ropewalk_core::hash::sha256(id.as_bytes());
                 for number in hash_index::find(connection, &[], fresh, owner, Kind::ExchangeId, &hash)? {
-                    let filter = "e.key = ?2 AND e.at <= ?3 AND e.id = ?4";
                     let stored = ExchangeId(id.clone());
-                    select(filter, &[&owner.0, &key(owner, number), &as_of.0, &stored])?;
+                    read(&mut select, &[&owner.0, &key(owner, number), &as_of.0, &stored])?;
                 }
             }
         }
@@ -112,17 +112,20 @@ pub(super) fn exchanges(
             let (at, number) = after.unwrap_or((Micros(i64::MIN), ExchangeNumber(0)));
             let filter = "(e.at, e.key) > (?2, ?3) AND e.at <= ?4 ORDER BY e.at, e.key LIMIT ?5";
             let limit = (*limit).min(PAGE_MAX) as i64;
-            select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
+            let columns: [&dyn rusqlite::ToSql; 5] = [&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit];
+            read(&mut prepare(filter)?, &columns)?;
         }
         Selection::Newest { before, limit } => {
             let (at, number) = before.unwrap_or((Micros(i64::MAX), ExchangeNumber(NUMBER_MAX)));
             let filter = "(e.at, e.key) < (?2, ?3) AND e.at <= ?4 ORDER BY e.at DESC, e.key DESC LIMIT ?5";
             let limit = (*limit).min(PAGE_MAX) as i64;
-            select(filter, &[&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit])?;
+            let columns: [&dyn rusqlite::ToSql; 5] = [&owner.0, &at.0, &key(owner, number.0), &as_of.0, &limit];
+            read(&mut prepare(filter)?, &columns)?;
         }
         Selection::Log { .. } => {
+            let mut select = prepare("e.key = ?2")?;
             for key in keys {
-                select("e.key = ?2", &[&owner.0, &key])?;
+                read(&mut select, &[&owner.0, &key])?;
             }
         }
     }

@@ -155,18 +155,19 @@ fn index_owner(
         return Ok(());
     }
     let mut texts = Texts::new(connection, owner);
+    // A text that was forgotten is not there.
+    let is_there = "SELECT 1 FROM search_text WHERE key = ?1 AND owner_id = ?2";
+    let insert = "INSERT INTO search (rowid, text) VALUES (?1, ?2)";
+    let mut is_there = connection.prepare_cached(is_there).map_err(problem)?;
+    let mut insert = connection.prepare_cached(insert).map_err(problem)?;
     for number in indexed + 1..=indexed + count {
+        let row = key(owner, number);
         let text = match fresh.take(owner, number) {
-            Some(text) => texts.is_there(number)?.then_some(text),
+            Some(text) => is_there.exists([row, owner.0]).map_err(problem)?.then_some(text),
             None => texts.find(number)?.map(|found| found.text),
         };
         if let Some(text) = text {
-            let insert = "INSERT INTO search (rowid, text) VALUES (?1, ?2)";
-            let row = params![key(owner, number), text];
-            connection
-                .prepare_cached(insert)
-                .and_then(|mut insert| insert.execute(row))
-                .map_err(problem)?;
+            insert.execute(params![row, text]).map_err(problem)?;
         }
     }
     let update = "UPDATE owner SET indexed_text = ?2 WHERE owner_id = ?1";
@@ -200,14 +201,6 @@ impl<'c> Texts<'c> {
             parts: Parts::new(connection, owner),
             unpacker: Unpacker::default(),
         }
-    }
-
-    /// A text that was forgotten is not.
-    fn is_there(&self, number: i64) -> Result<bool> {
-        let select = "SELECT 1 FROM search_text WHERE key = ?1 AND owner_id = ?2";
-        let mut statement = self.connection.prepare_cached(select).map_err(problem)?;
-        let row = params![key(self.owner, number), self.owner.0];
-        statement.exists(row).map_err(problem)
     }
 
     fn find(&mut self, number: i64) -> Result<Option<Found>> {
