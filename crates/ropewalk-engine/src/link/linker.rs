@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use ropewalk_store::derived::{LinkRow, LinkState, Links};
+use ropewalk_store::derived::{ConversationRow, LinkChanges, LinkRow, LinkState, Links};
 use ropewalk_store::facts::{ExchangeNumber, OwnerId, Position};
 use ropewalk_store::store::{ExchangeRow, PAGE_MAX, Selection};
 use ropewalk_store::{Micros, Store};
@@ -40,6 +40,8 @@ pub(crate) struct JustLinked {
     /// In the order of the log.
     pub(crate) facts: Vec<Arc<Fact>>,
     pub(crate) links: HashMap<ExchangeNumber, LinkRow>,
+    /// Those that are otherwise now, by their roots.
+    pub(crate) conversations: HashMap<ExchangeNumber, ConversationRow>,
     pub(crate) linked_to: Position,
 }
 
@@ -57,14 +59,17 @@ pub struct Linker<'s, S> {
 
 impl JustLinked {
     /// `None` where a link did not change and so is not among the changes.
-    fn of(facts: &[Arc<Fact>], changed: &[LinkRow], linked_to: Position) -> Option<Self> {
-        let links: HashMap<_, _> = changed.iter().map(|link| (link.exchange, link.clone())).collect();
+    fn of(facts: &[Arc<Fact>], changed: &LinkChanges, linked_to: Position) -> Option<Self> {
+        let links = changed.links.iter().map(|link| (link.exchange, link.clone()));
+        let links: HashMap<_, _> = links.collect();
+        let conversations = changed.conversations.iter().map(|row| (row.root, row.clone()));
         let mut facts = facts.to_vec();
         facts.sort_by_key(|fact| fact.row.position);
         let has_all = facts.iter().all(|fact| links.contains_key(&fact.number()));
         has_all.then_some(JustLinked {
             facts,
             links,
+            conversations: conversations.collect(),
             linked_to,
         })
     }
@@ -244,9 +249,7 @@ impl<'s, S: Store> Linker<'s, S> {
             done.linked = batch.len();
             let (mut changes, mut memory) = round.finish(version + 1);
             let is_all_unnamed = batches.len() == 1 && state.named_to == state.linked_to;
-            let just_linked = is_all_unnamed
-                .then(|| JustLinked::of(batch, &changes.links, last))
-                .flatten();
+            let just_linked = is_all_unnamed.then(|| JustLinked::of(batch, &changes, last)).flatten();
             changes.version = version;
             changes.linked_to = if index + 1 == batches.len() {
                 last

@@ -112,7 +112,7 @@ impl<'s, S: Store> Namer<'s, S> {
     /// Names what was just linked, where all before it is named.
     pub(crate) async fn name_linked(&mut self, just: &JustLinked) -> Result<(), ViewError> {
         let rows: Vec<&ExchangeRow> = just.facts.iter().map(|fact| &fact.row).collect();
-        self.name(&rows, &just.links, just.linked_to).await
+        self.name(&rows, &just.links, &just.conversations, just.linked_to).await
     }
 
     /// Names everything that is linked.
@@ -133,7 +133,8 @@ impl<'s, S: Store> Namer<'s, S> {
             let last = rows.last().map(|row| row.position).filter(|_| !is_last);
             let links = self.links(&rows).await?;
             let rows: Vec<&ExchangeRow> = rows.iter().collect();
-            self.name(&rows, &links, last.unwrap_or(state.linked_to)).await?;
+            let named_to = last.unwrap_or(state.linked_to);
+            self.name(&rows, &links, &HashMap::new(), named_to).await?;
             if is_last {
                 return Ok(());
             }
@@ -154,7 +155,7 @@ impl<'s, S: Store> Namer<'s, S> {
             let roots: HashSet<ExchangeNumber> = with_turns.map(|row| row.root).collect();
             self.find_names(&roots).await?;
             let unnamed = roots.into_iter().filter(|root| !self.known.contains_key(root));
-            self.mint(unnamed.collect()).await?;
+            self.mint(unnamed.collect(), &HashMap::new()).await?;
         }
     }
 
@@ -162,6 +163,7 @@ impl<'s, S: Store> Namer<'s, S> {
         &mut self,
         rows: &[&ExchangeRow],
         links: &HashMap<ExchangeNumber, LinkRow>,
+        conversations: &HashMap<ExchangeNumber, ConversationRow>,
         named_to: Position,
     ) -> Result<(), ViewError> {
         let turns = links.values().filter(|link| link.kind == LinkKind::Turn);
@@ -170,7 +172,7 @@ impl<'s, S: Store> Namer<'s, S> {
         let unnamed = roots.iter().copied().filter(|root| !self.known.contains_key(root));
         let mut unnamed: Vec<ExchangeNumber> = unnamed.collect();
         unnamed.sort_unstable();
-        self.mint(unnamed).await?;
+        self.mint(unnamed, conversations).await?;
         let mut said = Vec::new();
         for row in rows {
             let Some(link) = links.get(&row.number) else { continue };
@@ -233,13 +235,21 @@ impl<'s, S: Store> Namer<'s, S> {
         self.known.insert(root, Arc::new(known));
     }
 
-    /// Gives conversations their ids.
-    async fn mint(&mut self, roots: Vec<ExchangeNumber>) -> Result<(), ViewError> {
+    /// Gives conversations their ids. Those that were just saved are at hand.
+    async fn mint(
+        &mut self,
+        roots: Vec<ExchangeNumber>,
+        saved: &HashMap<ExchangeNumber, ConversationRow>,
+    ) -> Result<(), ViewError> {
         if roots.is_empty() {
             return Ok(());
         }
         let (store, owner) = (self.view.store, self.view.owner);
-        let rows = store.conversations(owner, Conversations::Of(roots)).await?;
+        let (at_hand, others): (Vec<_>, Vec<_>) = roots.into_iter().partition(|root| saved.contains_key(root));
+        let mut rows: Vec<ConversationRow> = at_hand.iter().filter_map(|root| saved.get(root).cloned()).collect();
+        if !others.is_empty() {
+            rows.extend(store.conversations(owner, Conversations::Of(others)).await?);
+        }
         let mut unnamed = Vec::new();
         for row in rows {
             // Most have nothing beside their turns that could be a title.
