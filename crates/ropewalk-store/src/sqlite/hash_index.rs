@@ -23,7 +23,7 @@ use crate::store::{Result, StoreError};
 
 /// Entries in memory before the sweep begins: a share of those in the table, so that a slice of the sweep finds several a
 /// run, between bounds. The most is some 20 MB.
-const FRESH_SHARE: usize = 16;
+const FRESH_SHARE: usize = 8;
 const FRESH_MIN: usize = 512;
 const FRESH_MAX: usize = 512 * 1024;
 

@@ -75,7 +75,8 @@ pub(super) fn insert(connection: &Connection, entries: &[Entry]) -> Result<()> {
             let (inside, behind) = rest.split_at(count);
             run.entries
                 .extend(inside.iter().map(|(_, key, target)| (*key, *target)));
-            run.entries.sort_unstable();
+            // Both parts are in order, and this sort merges such parts.
+            run.entries.sort();
             run.entries.dedup();
             run.save(connection, owner)?;
             rest = behind;
