@@ -15,6 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _, ToSql};
 
 use crate::facts::OwnerId;
 use crate::hash_prefix::HashPrefix;
+use crate::sqlite::hash_filter::Filter;
 use crate::sqlite::keys::{Kind, PREFIX_BITS, prefix, row_of, target};
 use crate::sqlite::packs::SharedPacks;
 use crate::sqlite::popular::Popular;
@@ -41,6 +42,8 @@ pub(super) struct Fresh {
     entries: BTreeSet<Entry>,
     /// Those that another process writes.
     of_others: Buckets,
+    /// What the table does not have. Not where another process writes it.
+    filter: Option<Filter>,
     /// What readers keep beside it. Not in memory, where a reader may see what is not committed yet.
     packs: Option<SharedPacks>,
     popular: Option<Popular>,
@@ -105,6 +108,7 @@ impl Fresh {
         // a fifth longer.
         read.sort_unstable();
         fresh.entries = read.into_iter().collect();
+        fresh.filter = Some(Filter::for_entries(about_in_table(connection)?));
         Ok(fresh)
     }
 
@@ -182,6 +186,32 @@ impl Fresh {
                 popular.learn(*entry);
             }
         }));
+        if let Some(filter) = &mut self.filter
+            && filter.is_full()
+        {
+            *filter = Filter::for_entries(filter.count());
+        }
+    }
+
+    /// These come into the table with the next commit.
+    fn will_be_in_table(&self, entries: &[Entry]) {
+        if let Some(filter) = &self.filter {
+            filter.add(entries);
+        }
+    }
+
+    /// Targets of an owner's key.
+    fn targets(&self, connection: &Connection, owner: OwnerId, key: i64) -> Result<Vec<i64>> {
+        let filter = self.filter.as_ref();
+        let may_be_in_table = filter
+            .map(|filter| filter.may_have(connection, owner, key))
+            .transpose()?;
+        let mut targets = match may_be_in_table {
+            Some(false) => Vec::new(),
+            _ => hash_runs::targets(connection, owner, key)?,
+        };
+        targets.extend(self.between(owner, key, key));
+        Ok(targets)
     }
 
     pub(super) fn len(&self) -> usize {
@@ -213,9 +243,8 @@ pub(super) fn find(
     let key = prefix(hash);
     let range = (owner.0, key, 0)..=(owner.0, key, i64::MAX);
     let uncommitted = sets.iter().flat_map(|set| set.range(range.clone()));
-    let mut targets = hash_runs::targets(connection, owner, key)?;
+    let mut targets = fresh.targets(connection, owner, key)?;
     targets.extend(uncommitted.map(|(_, _, target)| *target));
-    targets.extend(fresh.between(owner, key, key));
     let numbers = targets.into_iter().filter_map(|target| row_of(target, kind));
     let mut found: Vec<i64> = numbers.collect();
     found.sort_unstable_by(|a, b| b.cmp(a));
@@ -225,9 +254,7 @@ pub(super) fn find(
 
 /// All that may have this hash, of every kind, the newest first: for those who look for several kinds.
 pub(super) fn targets(connection: &Connection, fresh: &Fresh, owner: OwnerId, hash: &[u8]) -> Result<Vec<i64>> {
-    let key = prefix(hash);
-    let mut found = hash_runs::targets(connection, owner, key)?;
-    found.extend(fresh.between(owner, key, key));
+    let mut found = fresh.targets(connection, owner, prefix(hash))?;
     found.sort_unstable_by(|a, b| b.cmp(a));
     found.dedup();
     Ok(found)
@@ -322,6 +349,7 @@ impl Sweep {
         use std::ops::Bound::{Excluded, Unbounded};
         let from = self.cursor.map_or(Unbounded, Excluded);
         let slice: Vec<Entry> = fresh.entries.range((from, Unbounded)).take(count).copied().collect();
+        fresh.will_be_in_table(&slice);
         hash_runs::insert(connection, &slice)?;
         self.in_table += slice.len();
         self.cursor = slice.last().copied();
@@ -364,10 +392,13 @@ fn newest_log(connection: &Connection) -> Result<i64> {
 /// Everything is in the table, and what was kept beside it may be gone.
 pub(super) fn start_over(fresh: &mut Fresh) {
     let keeps_packs = fresh.packs.is_some();
+    let filter = fresh.filter.as_ref();
+    let filter = filter.map(|filter| Filter::for_entries(filter.count()));
     *fresh = Fresh::default();
     if keeps_packs {
         *fresh = std::mem::take(fresh).keeping_packs();
     }
+    fresh.filter = filter;
 }
 
 /// Takes out of memory what a committed sweep moved.

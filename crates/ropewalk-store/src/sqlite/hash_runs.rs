@@ -33,11 +33,23 @@ pub(super) fn targets(connection: &Connection, owner: OwnerId, wanted: i64) -> R
 
 /// The targets of all entries with keys from `first` to `last`.
 pub(super) fn targets_between(connection: &Connection, owner: OwnerId, first: i64, last: i64) -> Result<Vec<i64>> {
+    let mut targets = Vec::new();
+    each_between(connection, owner, first, last, |_, target| targets.push(target))?;
+    Ok(targets)
+}
+
+/// Gives key and target of each entry with a key from `first` to `last`.
+pub(super) fn each_between(
+    connection: &Connection,
+    owner: OwnerId,
+    first: i64,
+    last: i64,
+    mut give: impl FnMut(i64, i64),
+) -> Result<()> {
     let select = "SELECT key, target, entries FROM hash_run WHERE owner_id = ?1 AND key <= ?2 \
                   ORDER BY key DESC, target DESC";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let mut rows = statement.query(params![owner.0, last]).map_err(problem)?;
-    let mut targets = Vec::new();
     while let Some(row) = rows.next().map_err(problem)? {
         let start: i64 = row.get(0).map_err(problem)?;
         // Not unpacked: most look-ups find nothing, and half of a run lies behind.
@@ -47,14 +59,14 @@ pub(super) fn targets_between(connection: &Connection, owner: OwnerId, first: i6
                 break;
             }
             if key >= first {
-                targets.push(target);
+                give(key, target);
             }
         }
         if start < first {
             break;
         }
     }
-    Ok(targets)
+    Ok(())
 }
 
 /// Adds entries, which are sorted.

@@ -14,6 +14,7 @@ mod exchange_id;
 mod find;
 mod forget;
 mod fresh_texts;
+mod hash_filter;
 mod hash_index;
 mod hash_runs;
 mod keys;
