@@ -28,6 +28,10 @@ use ropewalk_store::log::{LogChanges, RecordKind, RecordRow};
 use ropewalk_store::{Micros, Sqlite, sqlite};
 use serde_json::Value;
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TURNS: usize = 50_000;
 const ASKED: usize = 40;
 const LIMIT: usize = 100;
