@@ -8,7 +8,7 @@ use ropewalk_store::Micros;
 use ropewalk_store::facts::ExchangeNumber;
 use serde_json::Value;
 
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Draft {
     /// With the parent's uuid as it is after all aliases.
     pub(super) record: Record,

@@ -3,7 +3,7 @@
 //! A log's records say who hangs below whom; `logged` makes drafts of them, regroups the lines of one answer and follows aliases.
 //! Traffic that only the proxy saw has no records: `heard` makes them of the exchanges, where the id of the recorded answer stands
 //! for the uuid of its record, and a user's message is named after its node. `texts` has what they say, from the bodies; `shape` puts
-//! every draft in its place; `window` does all that for a few turns of a long conversation.
+//! every draft in its place, `kept` keeps it there in little room; `window` does all that for a few turns of a long conversation.
 //!
 //! Invariants: a forest, whatever the records say, the same for any order of arrival; parents precede their children, siblings stand
 //! in the order of time; nothing is recursive. Usage is shown with an answer and with its tool operations, and counted with the
@@ -11,6 +11,7 @@
 
 mod draft;
 mod heard;
+mod kept;
 mod logged;
 mod shape;
 mod texts;
@@ -32,6 +33,7 @@ use crate::link::decision::Linked;
 use crate::view::exchange::UsageView;
 use crate::view::{Result, Target, View, ViewError, usd, utc};
 use draft::Draft;
+use kept::KeptNode;
 
 pub use draft::Brief;
 pub(crate) use heard::says_beside_results;
@@ -42,9 +44,6 @@ pub const RECORDS_MAX: usize = 1_000_000;
 
 /// Exchanges of a session that are looked at to find its conversations.
 const SESSION_EXCHANGES_MAX: usize = 64;
-
-/// What a node takes in memory, with its names.
-const NODE_BYTES: usize = std::mem::size_of::<Node>() + 256;
 
 /// A message in the shape of seed 004.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -110,14 +109,14 @@ pub struct SessionTree {
     pub id: String,
     /// As the log's summary lines have it.
     pub title: Option<String>,
-    nodes: Vec<Node>,
+    nodes: Vec<KeptNode>,
 }
 
 /// Exchanges by their numbers.
 type Rows = HashMap<ExchangeNumber, ExchangeRow>;
 
 /// A draft in its place. Parents precede their children.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 struct Node {
     draft: Draft,
     place: Place,
@@ -138,14 +137,21 @@ struct Scope {
 }
 
 impl SessionTree {
+    fn new(id: String, title: Option<String>, nodes: Vec<Node>) -> Self {
+        SessionTree {
+            id,
+            title,
+            nodes: kept::kept(nodes),
+        }
+    }
+
     pub fn total(&self) -> usize {
         self.nodes.len()
     }
 
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
-        let node = |node: &Node| NODE_BYTES + node.draft.said.content.len() * 2;
-        self.nodes.iter().map(node).sum()
+        self.nodes.iter().map(KeptNode::bytes).sum()
     }
 
     /// The parent's position, of the message at a position.
@@ -155,11 +161,8 @@ impl SessionTree {
 
     /// Leaves the way to an exchange's answer, with the tool operations on it.
     fn narrow(&mut self, exchange: ExchangeNumber) {
-        let is_answer = |node: &Node| node.draft.record.kind == MessageKind::Assistant;
-        let found = self
-            .nodes
-            .iter()
-            .position(|node| node.draft.answer_of == Some(exchange) && is_answer(node));
+        let is_answer = |node: &KeptNode| node.answer_of == Some(exchange) && node.kind == MessageKind::Assistant;
+        let found = self.nodes.iter().position(is_answer);
         let mut kept = vec![false; self.nodes.len()];
         let mut at = found;
         while let Some(place) = at {
@@ -167,7 +170,7 @@ impl SessionTree {
             at = self.nodes[place].parent;
         }
         for place in 0..self.nodes.len() {
-            let is_tool = self.nodes[place].draft.record.kind.is_tool();
+            let is_tool = self.nodes[place].kind.is_tool();
             let parent = self.nodes[place].parent;
             kept[place] |= is_tool && parent.is_some_and(|parent| kept[parent]);
         }
@@ -220,11 +223,7 @@ impl<S: Store> View<'_, S> {
         });
         drafts = self.heard_drafts(drafts, &links, &rows, subagents, &scope.id).await?;
         let elsewhere = self.known_elsewhere(&drafts, &rows).await?;
-        let mut tree = SessionTree {
-            nodes: shape::shaped(drafts, &elsewhere),
-            id: scope.id,
-            title,
-        };
+        let mut tree = SessionTree::new(scope.id, title, shape::shaped(drafts, &elsewhere));
         if let Some(exchange) = scope.exchange {
             tree.narrow(exchange);
         }
@@ -353,7 +352,7 @@ impl<S: Store> View<'_, S> {
         let first = match after {
             None => 0,
             Some(uuid) => {
-                let found = tree.nodes.iter().position(|node| node.draft.record.uuid == uuid);
+                let found = tree.nodes.iter().position(|node| &*node.uuid == uuid);
                 let missing = || ViewError::NotFound {
                     reference: uuid.to_owned(),
                 };
@@ -374,63 +373,61 @@ impl<S: Store> View<'_, S> {
         let total = tree.nodes.len();
         let first = first.min(total);
         let end = first.saturating_add(limit).min(total);
-        let mut page = tree.nodes[first..end].to_vec();
+        let page = tree.nodes[first..end].iter();
+        let mut page: Vec<Node> = page.map(|node| node.node(&tree.nodes)).collect();
         let answers = page.iter().filter_map(|node| node.draft.answer_of).collect();
         let rows = self.rows(answers).await?.into_iter().map(|row| (row.number, row));
         let rows: Rows = rows.collect();
         self.fill(&mut page, &rows, amount).await?;
-        let messages: Vec<SessionMessage> = page.into_iter().map(|node| tree.message(node, &rows)).collect();
+        let messages: Vec<SessionMessage> = page.into_iter().map(|node| message(node, &rows)).collect();
         let next = messages.last().filter(|_| end < total).map(|last| last.uuid.clone());
         Ok(SessionMessages { messages, total, next })
     }
 }
 
-impl SessionTree {
-    fn message(&self, node: Node, rows: &Rows) -> SessionMessage {
-        let parent = node.parent.map(|parent| self.nodes[parent].draft.record.uuid.clone());
-        let draft = node.draft;
-        let said = draft.said;
-        let record = &draft.record;
-        let row = draft.answer_of.and_then(|number| rows.get(&number));
-        let at = record.at.map(|at| utc(Micros(at.as_microsecond())));
-        let uuid = record.uuid.clone();
-        SessionMessage {
-            id: uuid.clone(),
-            message_uuid: uuid.clone(),
-            uuid,
-            // One that is not here is still named, so that a fork can be followed.
-            parent_uuid: parent.or_else(|| record.parent_uuid.clone().filter(|_| node.place != Place::CutCycle)),
-            parent_uuid_alias: draft.declared_parent,
-            session_id: draft.session.clone(),
-            session_id_alias: draft.session.clone(),
-            kind: record.kind.name(),
-            content: said.content,
-            timestamp: at.clone(),
-            created_at: at,
-            is_sidechain: record.is_sidechain(),
-            is_sidechain_alias: record.is_sidechain(),
-            model: row.and_then(|row| row.model.clone()),
-            cost_usd: row.and_then(|row| row.cost_nano_usd).map(usd),
-            usage: row
-                .and_then(|row| row.usage.as_ref())
-                .map(|usage| UsageView::of(Some(usage))),
-            message_data: said.data,
-            brief: said.brief,
-            branch: node.branch.map(|branch| Branch {
-                index: branch.index,
-                of: branch.of,
-            }),
-            place: match node.place {
-                Place::Root => "root",
-                Place::Below(_) => "child",
-                Place::Elsewhere => "fork",
-                Place::Orphan => "orphan",
-                Place::CutCycle => "cycle",
-            },
-            agent_id: draft.agent,
-            tool_use_id: draft.tool_use,
-            is_error: (record.kind == MessageKind::ToolResult).then_some(said.is_error),
-            exchange_id: row.map(|row| row.id.clone()),
-        }
+fn message(node: Node, rows: &Rows) -> SessionMessage {
+    let draft = node.draft;
+    let said = draft.said;
+    let record = &draft.record;
+    let row = draft.answer_of.and_then(|number| rows.get(&number));
+    let at = record.at.map(|at| utc(Micros(at.as_microsecond())));
+    let uuid = record.uuid.clone();
+    SessionMessage {
+        id: uuid.clone(),
+        message_uuid: uuid.clone(),
+        uuid,
+        // One that is not here is still named, so that a fork can be followed.
+        parent_uuid: record.parent_uuid.clone().filter(|_| node.place != Place::CutCycle),
+        parent_uuid_alias: draft.declared_parent,
+        session_id: draft.session.clone(),
+        session_id_alias: draft.session.clone(),
+        kind: record.kind.name(),
+        content: said.content,
+        timestamp: at.clone(),
+        created_at: at,
+        is_sidechain: record.is_sidechain(),
+        is_sidechain_alias: record.is_sidechain(),
+        model: row.and_then(|row| row.model.clone()),
+        cost_usd: row.and_then(|row| row.cost_nano_usd).map(usd),
+        usage: row
+            .and_then(|row| row.usage.as_ref())
+            .map(|usage| UsageView::of(Some(usage))),
+        message_data: said.data,
+        brief: said.brief,
+        branch: node.branch.map(|branch| Branch {
+            index: branch.index,
+            of: branch.of,
+        }),
+        place: match node.place {
+            Place::Root => "root",
+            Place::Below(_) => "child",
+            Place::Elsewhere => "fork",
+            Place::Orphan => "orphan",
+            Place::CutCycle => "cycle",
+        },
+        agent_id: draft.agent,
+        tool_use_id: draft.tool_use,
+        is_error: (record.kind == MessageKind::ToolResult).then_some(said.is_error),
+        exchange_id: row.map(|row| row.id.clone()),
     }
 }

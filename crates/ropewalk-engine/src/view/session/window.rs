@@ -10,7 +10,7 @@ use ropewalk_store::{Micros, Store};
 
 use super::heard::Heard;
 use super::texts::parts;
-use super::{Node, Rows, SessionMessage, SessionMessages, SessionTree, shape};
+use super::{Node, Rows, SessionMessage, SessionMessages, message, shape};
 use crate::keys::id_key;
 use crate::link::decision::Linked;
 use crate::view::message::answer_message;
@@ -100,13 +100,9 @@ impl<S: Store> View<'_, S> {
         let links: Vec<Linked> = turns.iter().map(|(link, _)| link.clone()).collect();
         let rows: Rows = turns.into_iter().map(|(_, row)| (row.number, row)).collect();
         let drafts = heard.finish(Vec::new(), &links, &rows, &HashMap::new());
-        let tree = SessionTree {
-            nodes: shape::shaped(drafts, &HashSet::new()),
-            id: String::new(),
-            title: None,
-        };
+        let nodes = shape::shaped(drafts, &HashSet::new());
         let before = window.behind.and(links.first()).map(|link| link.exchange);
-        Ok(own_messages(&tree, &rows, before, last, window.is_repeated))
+        Ok(own_messages(nodes, &rows, before, last, window.is_repeated))
     }
 
     /// The turns of a window with the one that it goes on from and the one that repeats it, where there are such.
@@ -183,13 +179,12 @@ struct NamedAnswer<'t> {
 
 /// Without what belongs to the turn before, and to the one behind the last.
 fn own_messages(
-    tree: &SessionTree,
+    mut nodes: Vec<Node>,
     rows: &Rows,
     before: Option<ExchangeNumber>,
     last: ExchangeNumber,
     is_repeated: bool,
 ) -> Option<Vec<SessionMessage>> {
-    let nodes = &tree.nodes;
     let mut end = nodes.len();
     if is_repeated {
         let is_last = |node: &Node| node.draft.answer_of == Some(last);
@@ -200,6 +195,6 @@ fn own_messages(
     }
     let is_own = |node: &Node| before.is_none() || node.draft.answer_of != before;
     let first = nodes.iter().position(is_own)?;
-    let own = nodes.get(first..end)?.iter();
-    Some(own.map(|node| tree.message(node.clone(), rows)).collect())
+    nodes.truncate(end);
+    Some(nodes.into_iter().skip(first).map(|node| message(node, rows)).collect())
 }
