@@ -102,6 +102,13 @@ impl LinkState {
     }
 }
 
+/// How a conversation goes on, as its reader packed it: no text, and nothing that cannot be counted again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CourseRow {
+    pub root: ExchangeNumber,
+    pub packed: Vec<u8>,
+}
+
 /// What to save. Rows replace those of the same name.
 #[derive(Debug, Clone, Default)]
 pub struct LinkChanges {
@@ -116,6 +123,8 @@ pub struct LinkChanges {
     pub conversations: Vec<ConversationRow>,
     /// They are no conversations of their own any more; their ids stay as aliases.
     pub gone_conversations: Vec<ExchangeNumber>,
+    /// Conversations in which somebody stands otherwise than before: their courses go.
+    pub turned: Vec<ExchangeNumber>,
     /// What an exchange would be linked by if it were recorded later: first eight bytes of a hash. They add to those that are
     /// there and stay until linking starts from scratch; who is found by one decides anew whether it still waits.
     pub wanted: Vec<([u8; 8], ExchangeNumber)>,

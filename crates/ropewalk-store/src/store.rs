@@ -6,7 +6,7 @@ use std::sync::Arc;
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_core::model::Usage;
 
-use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use crate::derived::{BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{
     ExchangeNumber, HashKind, Key, Micros, NewExchange, OwnerId, Position, Projected, Provenance, Spawn, Status,
     Telling, TextSource,
@@ -586,6 +586,16 @@ pub trait Store: Send + Sync {
         owner: OwnerId,
         which: Conversations,
     ) -> impl Future<Output = Result<Vec<ConversationRow>>> + Send;
+
+    /// Keeps the course of a conversation in place of an older one. It goes with what it was read from: with the links, with the
+    /// conversation, when somebody in it is linked otherwise, and with all others of the owner when anything is forgotten. `false`
+    /// and no change if anything changed since the state of that version.
+    fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow)
+    -> impl Future<Output = Result<bool>> + Send;
+
+    /// What is kept of how a conversation goes on.
+    fn find_course(&self, owner: OwnerId, root: ExchangeNumber)
+    -> impl Future<Output = Result<Option<Vec<u8>>>> + Send;
 
     /// Stores what was read of logs beside their exchanges, all or nothing.
     fn save_log(&self, owner: OwnerId, changes: LogChanges) -> impl Future<Output = Result<()>> + Send;

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_engine::link::{LinkError, Linker, Overlay, Settings};
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
@@ -172,6 +174,14 @@ impl Store for AnyStore {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         delegate!(self, store => store.conversations(owner, which))
+    }
+
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        delegate!(self, store => store.keep_course(owner, version, course))
+    }
+
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        delegate!(self, store => store.find_course(owner, root))
     }
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {

@@ -8,7 +8,9 @@ use std::ops::Deref;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ropewalk_core::hash::{NodeHash, PartHash};
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
@@ -302,6 +304,15 @@ where
 
     async fn conversations(&self, _: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         Ok(self.derived().conversations(which))
+    }
+
+    /// What the store keeps was read from other links.
+    async fn keep_course(&self, _: OwnerId, _: u64, _: CourseRow) -> Result<bool> {
+        Ok(false)
+    }
+
+    async fn find_course(&self, _: OwnerId, _: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        Ok(None)
     }
 
     async fn save_log(&self, _: OwnerId, _: LogChanges) -> Result<()> {

@@ -6,7 +6,9 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use ropewalk_core::hash::{NodeHash, PartHash};
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
@@ -111,6 +113,12 @@ impl Store for Moody {
     }
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.inner.conversations(owner, which).await
+    }
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        self.inner.keep_course(owner, version, course).await
+    }
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        self.inner.find_course(owner, root).await
     }
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {
         self.inner.save_log(owner, changes).await

@@ -11,7 +11,7 @@ use super::problem::{damaged, problem};
 use super::read::page;
 use super::record::until_through;
 use super::{Postgres, query, signed, sql, unsigned};
-use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use crate::derived::{BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, OwnerId, Position};
 use crate::packed::{link_kind_code, link_kind_of};
 use crate::store::{BRANCHES_MAX, PAGE_MAX, Result, StoreError};
@@ -49,6 +49,28 @@ async fn try_save(store: &Postgres, owner: OwnerId, changes: &LinkChanges) -> Re
     Ok(true)
 }
 
+pub(super) async fn keep_course(store: &Postgres, owner: OwnerId, version: u64, course: &CourseRow) -> Result<bool> {
+    until_through(|| try_keep_course(store, owner, version, course)).await
+}
+
+async fn try_keep_course(store: &Postgres, owner: OwnerId, version: u64, course: &CourseRow) -> Result<bool> {
+    let mut client = store.client().await?;
+    let transaction = client.transaction().await.map_err(problem)?;
+    let rows = query(&transaction, sql::LOCK_LINKS, &[&owner.0]).await?;
+    if unsigned(rows.first().ok_or(StoreError::NoOwner)?.get(0)) != version {
+        return Ok(false);
+    }
+    let values: [&(dyn ToSql + Sync); 3] = [&owner.0, &course.root.0, &course.packed];
+    query(&transaction, sql::UPSERT_COURSE, &values).await?;
+    transaction.commit().await.map_err(problem)?;
+    Ok(true)
+}
+
+pub(super) async fn find_course(client: &Client, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+    let rows = query(client, sql::COURSE, &[&owner.0, &root.0]).await?;
+    Ok(rows.first().map(|row| row.get(0)))
+}
+
 /// Names go where their exchanges went.
 async fn follow_names(transaction: &Transaction<'_>, owner: OwnerId, changes: &LinkChanges) -> Result<()> {
     let gone: Vec<i64> = changes.gone_conversations.iter().map(|root| root.0).collect();
@@ -67,6 +89,7 @@ async fn drop_all(transaction: &Transaction<'_>, owner: OwnerId) -> Result<()> {
         sql::DROP_BRANCHES,
         sql::DROP_CONVERSATIONS,
         sql::DROP_WANTED,
+        sql::DROP_COURSES,
     ] {
         query(transaction, statement, &[&owner.0]).await?;
     }
@@ -82,6 +105,9 @@ async fn write(transaction: &Transaction<'_>, owner: OwnerId, changes: &LinkChan
     run_for(transaction, sql::DELETE_BRANCHES, &gone_branches, &values).await?;
     let values: [&(dyn ToSql + Sync); 2] = [owner, &gone_conversations];
     run_for(transaction, sql::DELETE_CONVERSATIONS, &gone_conversations, &values).await?;
+    let turned = numbers(&[&changes.gone_conversations[..], &changes.turned].concat());
+    let values: [&(dyn ToSql + Sync); 2] = [owner, &turned];
+    run_for(transaction, sql::DELETE_COURSES, &turned, &values).await?;
     let links: BTreeMap<i64, &LinkRow> = changes.links.iter().map(|link| (link.exchange.0, link)).collect();
     let branches: BTreeMap<i64, &BranchRow> = changes.branches.iter().map(|branch| (branch.first.0, branch)).collect();
     let conversations = changes.conversations.iter();

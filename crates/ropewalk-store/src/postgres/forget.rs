@@ -229,6 +229,7 @@ impl Removal<'_> {
             &[&self.owner.0, &roots, &records],
         )
         .await?;
+        query(self.transaction, sql::DROP_COURSES, &[&self.owner.0]).await?;
         Ok(())
     }
 }

@@ -52,7 +52,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{IsolationLevel, Row};
 
-use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use crate::derived::{BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
@@ -306,6 +306,14 @@ impl Store for Postgres {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         derived::conversations(&self.client().await?, owner, which).await
+    }
+
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        derived::keep_course(self, owner, version, &course).await
+    }
+
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        derived::find_course(&self.client().await?, owner, root).await
     }
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {

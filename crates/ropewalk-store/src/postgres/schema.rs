@@ -21,7 +21,7 @@ struct Step {
 }
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step {
         min_reader: 1,
         min_writer: 1,
@@ -49,6 +49,12 @@ const STEPS: [Step; 5] = [
         min_reader: 1,
         min_writer: 5,
         sql: include_str!("migrations/0005_forget.sql"),
+    },
+    // A writer that does not know of courses would leave in them what was forgotten.
+    Step {
+        min_reader: 1,
+        min_writer: 6,
+        sql: include_str!("migrations/0006_courses.sql"),
     },
 ];
 

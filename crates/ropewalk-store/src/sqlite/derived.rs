@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::{Connection, OptionalExtension as _, Params, Row, params};
 
-use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use crate::derived::{BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, OwnerId, Position};
 use crate::packed::{link_kind_code, link_kind_of};
 use crate::sqlite::keys::{key, keys_of, number};
@@ -50,6 +50,10 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChange
         let delete = "DELETE FROM conversation WHERE key = ?1 AND owner_id = ?2";
         saver.execute(delete, [key(owner, root.0), owner.0])?;
     }
+    for root in changes.gone_conversations.iter().chain(&changes.turned) {
+        let delete = "DELETE FROM course WHERE key = ?1 AND owner_id = ?2";
+        saver.execute(delete, [key(owner, root.0), owner.0])?;
+    }
     saver.links(&changes.links)?;
     saver.branches(&changes.branches)?;
     saver.conversations(&changes.conversations)?;
@@ -61,6 +65,34 @@ pub(super) fn save(connection: &Connection, owner: OwnerId, changes: &LinkChange
     let update = "UPDATE owner SET link_version = link_version + 1, linked_to = ?2 WHERE owner_id = ?1";
     saver.execute(update, [owner.0, changes.linked_to.0])?;
     Ok(true)
+}
+
+pub(super) fn keep_course(connection: &Connection, owner: OwnerId, version: u64, course: &CourseRow) -> Result<bool> {
+    if state(connection, owner)?.version != version {
+        return Ok(false);
+    }
+    let upsert = "INSERT INTO course (key, owner_id, packed) VALUES (?1, ?2, ?3) \
+                  ON CONFLICT (key) DO UPDATE SET packed = excluded.packed";
+    let mut statement = connection.prepare_cached(upsert).map_err(problem)?;
+    let row = params![key(owner, course.root.0), owner.0, course.packed];
+    statement.execute(row).map_err(problem)?;
+    Ok(true)
+}
+
+pub(super) fn find_course(connection: &Connection, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+    let select = "SELECT packed FROM course WHERE key = ?1 AND owner_id = ?2";
+    let mut statement = connection.prepare_cached(select).map_err(problem)?;
+    let found = statement.query_row([key(owner, root.0), owner.0], |row| row.get(0));
+    found.optional().map_err(problem)
+}
+
+pub(super) fn drop_courses(connection: &Connection, owner: OwnerId) -> Result<()> {
+    let keys = keys_of(owner);
+    // The plus keeps the planner to the keys, where an owner's rows lie together.
+    let delete = "DELETE FROM course WHERE +owner_id = ?1 AND key >= ?2 AND key < ?3";
+    let mut statement = connection.prepare_cached(delete).map_err(problem)?;
+    statement.execute([owner.0, keys.start, keys.end]).map_err(problem)?;
+    Ok(())
 }
 
 /// Conversations that have another record now; those that are not there stay so.
@@ -98,6 +130,7 @@ impl Saver<'_> {
         ] {
             self.execute(delete, [self.owner.0, keys.start, keys.end])?;
         }
+        drop_courses(self.connection, self.owner)?;
         self.execute("DELETE FROM wanted WHERE owner_id = ?1", [self.owner.0])
     }
 

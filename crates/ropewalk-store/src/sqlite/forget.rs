@@ -59,6 +59,7 @@ fn remove_all(session: &mut Session, owner: OwnerId, what: &Forgetting) -> Resul
     forgetting.pins(&what.quoted)?;
     let connection = session.connection();
     derived::replace_conversations(connection, owner, &what.conversations)?;
+    derived::drop_courses(connection, owner)?;
     if let Some((at, graves)) = what.named_graves() {
         tombstones::put_up(connection, owner, at, graves)?;
     }

@@ -49,7 +49,7 @@ use ropewalk_core::hash::{NodeHash, PartHash};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
-use crate::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use crate::derived::{BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links};
 use crate::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Projected};
 use crate::forget::{Compacted, Forgetting, Forgotten};
 use crate::hash_prefix::HashPrefix;
@@ -538,6 +538,18 @@ impl Store for Sqlite {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.read(move |connection, _| derived::conversations(connection, owner, &which))
+            .await
+    }
+
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        self.write(Durability::Repeatable, move |session| {
+            derived::keep_course(session.connection(), owner, version, &course)
+        })
+        .await
+    }
+
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        self.read(move |connection, _| derived::find_course(connection, owner, root))
             .await
     }
 

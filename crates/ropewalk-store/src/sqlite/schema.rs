@@ -12,11 +12,11 @@ pub(super) const SQLITE_MIN: (i32, &str) = (3_051_003, "3.51.3");
 const APPLICATION_ID: i32 = 0x726f_7065;
 
 /// Every version's step, oldest first. Never change one that was released: add another.
-const STEPS: [&str; 5] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5];
+const STEPS: [&str; 6] = [VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6];
 
 /// For every version the oldest program that can read, and the oldest that can write what its step leaves, by the newest step that
 /// they know: while these allow it, programs of two versions use one store, so that not all have to be updated at once.
-const COMPATIBLE: [(u32, u32); STEPS.len()] = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5)];
+const COMPATIBLE: [(u32, u32); STEPS.len()] = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 5), (5, 6)];
 
 /// The newest version that this program knows.
 pub(super) const NEWEST: u32 = STEPS.len() as u32;
@@ -285,6 +285,16 @@ CREATE TABLE hole (
     sha256 BLOB,
     PRIMARY KEY (owner_id, exchange)
 ) WITHOUT ROWID;
+";
+
+/// How long conversations go on, for whoever reads a page of one; derived, with the key of its conversation. A writer that does not
+/// know of it would leave in it what was forgotten.
+const VERSION_6: &str = "
+CREATE TABLE course (
+    key INTEGER PRIMARY KEY,
+    owner_id INTEGER NOT NULL,
+    packed BLOB NOT NULL
+);
 ";
 
 /// Brings a store to the newest version, or refuses one that this program must not write.

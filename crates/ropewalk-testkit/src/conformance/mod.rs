@@ -8,12 +8,13 @@
 //! checks), [`strange`] (hostile input), [`arrival`] (order does not matter), [`questions`] (each with its own time),
 //! [`spawns`] (calls that start agents), [`projections`] (hashes and keys made again), [`logs`] (what logs tell), [`names`] (what
 //! people type, and what was sent for it), [`forgetting`] (what is gone, and stays), [`derived`],
-//! [`derived_pages`] and [`derived_damage`] (what linking concluded).
+//! [`derived_pages`] and [`derived_damage`] (what linking concluded), [`courses`] (how long conversations go on).
 
 pub mod arrival;
 pub mod as_of;
 pub mod bodies;
 pub mod cases;
+pub mod courses;
 pub mod derived;
 pub mod derived_damage;
 pub mod derived_pages;
@@ -158,6 +159,10 @@ macro_rules! store_conformance {
                 of_racing_savers_exactly_one_wins,
                 an_id_finds_its_conversation_wherever_it_went,
                 owners_never_see_each_others_links,
+            ]);
+            $crate::store_conformance!(@theme $make, courses: [
+                a_course_is_kept_by_whoever_read_what_is_there,
+                a_course_goes_with_what_it_was_read_from,
             ]);
             $crate::store_conformance!(@theme $make, derived_damage: [
                 a_check_finds_links_that_do_not_hold_together,

@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use ropewalk_store::HashPrefix;
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, Position};
 use ropewalk_store::forget::KeptLink;
 use ropewalk_store::store::{BRANCHES_MAX, ExchangeRow, PAGE_MAX};
@@ -18,6 +20,7 @@ pub(super) struct Derived {
     /// The exchange that an id was made from.
     aliases: BTreeMap<[u8; 16], ExchangeNumber>,
     wanted: BTreeSet<([u8; 8], ExchangeNumber)>,
+    courses: BTreeMap<ExchangeNumber, Vec<u8>>,
 }
 
 impl Derived {
@@ -41,6 +44,7 @@ impl Derived {
         self.conversations.retain(|root, _| !removed.contains(root));
         self.aliases.retain(|_, root| !removed.contains(root));
         self.wanted.retain(|(_, exchange)| !removed.contains(exchange));
+        self.courses.clear();
         for row in conversations {
             if let Some(known) = self.conversations.get_mut(&row.root) {
                 known.record.clone_from(&row.record);
@@ -75,6 +79,8 @@ impl Derived {
         for root in &changes.gone_conversations {
             self.conversations.remove(root);
         }
+        let turned = |root: &ExchangeNumber| changes.gone_conversations.contains(root) || changes.turned.contains(root);
+        self.courses.retain(|root, _| !turned(root));
         self.links
             .extend(changes.links.into_iter().map(|link| (link.exchange, link)));
         self.branches
@@ -88,6 +94,18 @@ impl Derived {
         self.version += 1;
         self.linked_to = changes.linked_to;
         true
+    }
+
+    pub(super) fn keep_course(&mut self, version: u64, course: CourseRow) -> bool {
+        let is_current = version == self.version;
+        if is_current {
+            self.courses.insert(course.root, course.packed);
+        }
+        is_current
+    }
+
+    pub(super) fn find_course(&self, root: ExchangeNumber) -> Option<Vec<u8>> {
+        self.courses.get(&root).cloned()
     }
 
     pub(super) fn links(&self, which: &Links) -> Vec<LinkRow> {

@@ -19,7 +19,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::HashPrefix;
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
@@ -129,6 +131,14 @@ impl Store for MemoryStore {
 
     async fn conversations(&self, owner: OwnerId, which: Conversations) -> Result<Vec<ConversationRow>> {
         self.with(owner, |owned| Ok(owned.derived.conversations(&which)))
+    }
+
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        self.with(owner, |owned| Ok(owned.derived.keep_course(version, course)))
+    }
+
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        self.with(owner, |owned| Ok(owned.derived.find_course(root)))
     }
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {

@@ -2,7 +2,9 @@
 
 use ropewalk_core::hash::{NodeHash, PartHash};
 use ropewalk_store::HashPrefix;
-use ropewalk_store::derived::{BranchRow, ConversationRow, Conversations, LinkChanges, LinkRow, LinkState, Links};
+use ropewalk_store::derived::{
+    BranchRow, ConversationRow, Conversations, CourseRow, LinkChanges, LinkRow, LinkState, Links,
+};
 use ropewalk_store::facts::{ExchangeNumber, Micros, NewExchange, OwnerId, Position, Projected};
 use ropewalk_store::forget::{Compacted, Forgetting, Forgotten};
 use ropewalk_store::log::{Files, ImportedFile, LogChanges, RecordRow, Records};
@@ -249,6 +251,14 @@ impl Store for Faulty {
             _ => {}
         }
         Ok(rows)
+    }
+
+    async fn keep_course(&self, owner: OwnerId, version: u64, course: CourseRow) -> Result<bool> {
+        self.inner.keep_course(owner, version, course).await
+    }
+
+    async fn find_course(&self, owner: OwnerId, root: ExchangeNumber) -> Result<Option<Vec<u8>>> {
+        self.inner.find_course(owner, root).await
     }
 
     async fn save_log(&self, owner: OwnerId, changes: LogChanges) -> Result<()> {

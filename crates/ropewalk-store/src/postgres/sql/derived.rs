@@ -46,6 +46,10 @@ statements! {
     DROP_BRANCHES = "DELETE FROM branch WHERE owner_id = $1";
     DROP_CONVERSATIONS = "DELETE FROM conversation WHERE owner_id = $1";
     DROP_WANTED = "DELETE FROM wanted WHERE owner_id = $1";
+    DROP_COURSES = "DELETE FROM course WHERE owner_id = $1";
+    DELETE_COURSES = "DELETE FROM course WHERE owner_id = $1 AND root = ANY($2)";
+    UPSERT_COURSE = "INSERT INTO course (owner_id, root, packed) VALUES ($1, $2, $3) \
+        ON CONFLICT (owner_id, root) DO UPDATE SET packed = excluded.packed";
     DELETE_BRANCHES = "DELETE FROM branch USING unnest($2::bigint[]) AS gone (first) \
         WHERE branch.owner_id = $1 AND branch.first = gone.first";
     DELETE_CONVERSATIONS = "DELETE FROM conversation USING unnest($2::bigint[]) AS gone (root) \
@@ -88,6 +92,7 @@ statements! {
         ORDER BY exchange LIMIT $3) AS found ORDER BY asked.place, found.exchange";
     BRANCHES = "SELECT first, conversation, shown, record FROM branch WHERE owner_id = $1 AND conversation = $2 \
         ORDER BY first LIMIT $3";
+    COURSE = "SELECT packed FROM course WHERE owner_id = $1 AND root = $2";
     CONVERSATIONS_OF = concat!(
         "SELECT ", conversation_columns!(), "FROM unnest($2::bigint[]) WITH ORDINALITY AS asked (root, place) \
         CROSS JOIN LATERAL (SELECT * FROM conversation WHERE owner_id = $1 AND root = asked.root LIMIT 1) c \

@@ -90,5 +90,5 @@ statements! {
     STORE_SIZE = "SELECT pg_database_size(current_database())";
     NO_TIMEOUT = "SET statement_timeout = 0";
     VACUUM = "VACUUM part, chunk, node, exchange, exchange_key, provenance, sent_body, spawn, search_queue, search_text, link, \
-        branch, conversation, conversation_alias, wanted, record, conversation_name, message_name, pin, hole, dictionary, owner";
+        branch, conversation, conversation_alias, wanted, record, conversation_name, message_name, pin, hole, course, dictionary, owner";
 }

@@ -28,18 +28,18 @@ async fn programs_that_start_together_migrate_once() {
 async fn a_newer_schema_is_refused_unless_it_allows_it() {
     let fresh = fresh().await;
     let connect = |options| Postgres::connect(&fresh.url, options);
-    fresh.sql("INSERT INTO schema_version VALUES (6, 1, 1)");
+    fresh.sql("INSERT INTO schema_version VALUES (7, 1, 1)");
     assert!(connect(Options::default()).await.is_ok());
-    fresh.sql("UPDATE schema_version SET min_writer = 6 WHERE version = 6");
+    fresh.sql("UPDATE schema_version SET min_writer = 7 WHERE version = 7");
     let refused = connect(Options::default()).await;
-    assert!(matches!(refused, Err(StoreError::TooNew { found: 6, known: 5 })));
+    assert!(matches!(refused, Err(StoreError::TooNew { found: 7, known: 6 })));
     assert!(connect(read_only()).await.is_ok());
     let found = Postgres::versions(&fresh.url, read_only()).await.unwrap().unwrap();
-    assert_eq!((found.version, found.can_read(), found.can_write()), (6, true, false));
-    fresh.sql("UPDATE schema_version SET min_reader = 6 WHERE version = 6");
+    assert_eq!((found.version, found.can_read(), found.can_write()), (7, true, false));
+    fresh.sql("UPDATE schema_version SET min_reader = 7 WHERE version = 7");
     assert!(matches!(
         connect(read_only()).await,
-        Err(StoreError::TooNew { found: 6, known: 5 })
+        Err(StoreError::TooNew { found: 7, known: 6 })
     ));
 }
 
