@@ -16,6 +16,7 @@ use crate::prepare::{Prepared, Preparer};
 use crate::project::{Projector, Reprojected};
 use crate::raw::RawExchange;
 use crate::spawn::SpawnTools;
+use crate::view::View;
 
 /// Records one owner's exchanges.
 pub struct Recorder<'s, S> {
@@ -178,7 +179,17 @@ impl<'s, S: Store> Recorder<'s, S> {
             Some(just_linked) => self.namer.name_linked(&just_linked).await?,
             None => self.namer.catch_up().await?,
         }
+        self.keep_courses().await;
         Ok(progress)
+    }
+
+    /// Long conversations are counted here, a little each time, so that who asks for a page of one need not.
+    async fn keep_courses(&mut self) {
+        let view = View::new(self.store, self.owner, &*self.owner_name);
+        for root in self.linker.take_grown() {
+            // Recording does not end with what cannot be counted: who reads it finds the same, and can show it.
+            let _ = view.keep_course(root).await;
+        }
     }
 
     /// Claims that nobody came for by `now`, each once, for when nothing is recorded that says the time.
@@ -207,6 +218,7 @@ impl<'s, S: Store> Recorder<'s, S> {
         let progress = self.linker.rebuild().await?;
         self.namer.catch_up().await?;
         self.namer.name_split_off().await?;
+        self.keep_courses().await;
         Ok(progress)
     }
 }

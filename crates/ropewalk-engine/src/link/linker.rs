@@ -1,6 +1,6 @@
 //! Linking an owner's exchanges as they are recorded.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use ropewalk_store::derived::{ConversationRow, LinkChanges, LinkRow, LinkState, Links};
@@ -18,6 +18,8 @@ use crate::link::outline::Outline;
 use crate::link::overlay::Overlay;
 use crate::link::progress::{Claim, Moved, Progress, Standing};
 use crate::link::round::Round;
+use crate::link::settle::ConversationRecord;
+use crate::view::thread::is_to_be_kept;
 
 /// Exchanges that are linked and saved at once.
 const BATCH: usize = 256;
@@ -55,6 +57,8 @@ pub struct Linker<'s, S> {
     memory: Memory,
     watched: Watched,
     just_linked: Option<JustLinked>,
+    /// Conversations that have become so long that their courses are to be kept anew.
+    grown: BTreeSet<ExchangeNumber>,
 }
 
 impl JustLinked {
@@ -85,7 +89,13 @@ impl<'s, S: Store> Linker<'s, S> {
             memory: Memory::default(),
             watched: Watched::default(),
             just_linked: None,
+            grown: BTreeSet::new(),
         }
+    }
+
+    /// Conversations that have become much longer since the last time.
+    pub(crate) fn take_grown(&mut self) -> BTreeSet<ExchangeNumber> {
+        std::mem::take(&mut self.grown)
     }
 
     /// What the last [`Self::catch_up`] linked, if that was all that has no names yet, and little.
@@ -166,7 +176,9 @@ impl<'s, S: Store> Linker<'s, S> {
             let rebuilt = self.try_rebuild(Micros::MAX).await?;
             let mut changes = rebuilt.overlay.into_changes();
             changes.version = version;
+            let grown = grown(&changes)?;
             if self.store.save_links(self.owner, changes).await? {
+                self.grown.extend(grown);
                 return Ok(rebuilt.progress);
             }
         }
@@ -256,6 +268,7 @@ impl<'s, S: Store> Linker<'s, S> {
             } else {
                 state.linked_to
             };
+            let grown = grown(&changes)?;
             let is_saved = self.store.save_links(self.owner, changes).await?;
             if !is_saved {
                 memory.forget();
@@ -265,6 +278,7 @@ impl<'s, S: Store> Linker<'s, S> {
                 return Ok(false);
             }
             self.just_linked = just_linked;
+            self.grown.extend(grown);
             progress.add(done);
             for (parent, spawn) in claims {
                 self.watched.add(parent, spawn);
@@ -272,4 +286,20 @@ impl<'s, S: Store> Linker<'s, S> {
         }
         Ok(true)
     }
+}
+
+/// Conversations that these links make so much longer that their courses are to be kept anew.
+fn grown(changes: &LinkChanges) -> Result<Vec<ExchangeNumber>, LinkError> {
+    let mut added: HashMap<ExchangeNumber, u64> = HashMap::new();
+    for link in &changes.links {
+        *added.entry(link.conversation).or_default() += 1;
+    }
+    let mut grown = Vec::new();
+    for row in &changes.conversations {
+        let added = added.get(&row.root).copied().unwrap_or_default();
+        if is_to_be_kept(ConversationRecord::read(row)?.exchanges, added) {
+            grown.push(row.root);
+        }
+    }
+    Ok(grown)
 }

@@ -360,6 +360,23 @@ impl<'r, S: Store> Round<'r, S> {
         rows.filter(|row| self.changed_branches.contains(&row.first))
     }
 
+    /// Conversations that somebody left, or stands otherwise in than before. That an answer was counted changes no course.
+    fn turned(&self) -> BTreeSet<ExchangeNumber> {
+        let mut turned = BTreeSet::new();
+        for number in &self.changed_links {
+            let before = self.before.get(number).and_then(Option::as_deref);
+            let (Some(before), Some(Some(now))) = (before, self.known.links.get(number)) else {
+                continue;
+            };
+            let mut stood = before.clone();
+            stood.decision.is_counted = now.decision.is_counted;
+            if stood != **now {
+                turned.extend([before.conversation, now.conversation]);
+            }
+        }
+        turned
+    }
+
     fn changes(&self) -> LinkChanges {
         let links = self
             .changed_links
@@ -379,6 +396,7 @@ impl<'r, S: Store> Round<'r, S> {
             branches: self.changed_rows().cloned().collect(),
             gone_branches: self.gone_branches.iter().copied().collect(),
             gone_conversations: self.gone_conversations.iter().copied().collect(),
+            turned: self.turned().into_iter().collect(),
             wanted: self.wanted.clone(),
             ..LinkChanges::default()
         };

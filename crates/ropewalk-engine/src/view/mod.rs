@@ -29,7 +29,7 @@ mod resolved;
 pub mod roll_up;
 pub mod session;
 pub mod sums;
-mod thread;
+pub(crate) mod thread;
 mod title;
 pub mod transcript;
 

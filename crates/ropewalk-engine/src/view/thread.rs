@@ -3,6 +3,7 @@
 //! Where one turn follows the other, a request has everything that was said before it and little more. So its messages are read in
 //! windows: those that a request adds to another some turns before it stand at its end. A [`Thread`] knows the turns and, at the
 //! end of each window, how many messages there are up to it; no text. It grows with the conversation: only the last window is counted again.
+//! Of a very long one it is kept in the store, behind linking, so that not even the first reader counts all of it (`packed`).
 //!
 //! What is not so simple (branches, agents, retries, history that was rewritten, a beginning as long as all the rest) has no thread
 //! and is read whole. `message::slice` gives the messages of a thread, `session::window` those of its tree.
@@ -12,7 +13,7 @@
 
 use ropewalk_core::hash::NodeHash;
 use ropewalk_core::model::{Block, Message, Role};
-use ropewalk_store::derived::{ConversationRow, LinkKind};
+use ropewalk_store::derived::{ConversationRow, CourseRow, LinkKind};
 use ropewalk_store::facts::{ExchangeNumber, Status};
 use ropewalk_store::store::ExchangeRow;
 use ropewalk_store::{Micros, Store};
@@ -23,13 +24,27 @@ use crate::view::message::{Placed, kind_of, starts_over};
 use crate::view::session::says_beside_results;
 use crate::view::{Cursor, Result, View, uuid_text};
 
+mod packed;
+
 /// Turns whose messages are read together.
 const WINDOW_TURNS: usize = 64;
 
 /// Messages of one window; one request that brings more is read once, not for every page.
 const WINDOW_MESSAGES_MAX: usize = 2_000;
 
-#[derive(Debug, Clone, Copy)]
+/// Shorter conversations are counted in less time than a page may take, and there are many of them.
+const KEPT_EXCHANGES_MIN: u64 = 512;
+
+/// After so many exchanges the course is kept anew: two windows, which a reader counts without being noticed.
+const KEPT_STEP: u64 = 2 * WINDOW_TURNS as u64;
+
+/// Whether a conversation's course is to be kept, that has so many exchanges by now and got some of them just now.
+pub(crate) fn is_to_be_kept(exchanges: u64, added: u64) -> bool {
+    let before = exchanges.saturating_sub(added);
+    exchanges >= KEPT_EXCHANGES_MIN && before / KEPT_STEP < exchanges / KEPT_STEP
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn {
     pub(super) exchange: ExchangeNumber,
     pub(super) branch: ExchangeNumber,
@@ -38,7 +53,7 @@ pub(super) struct Turn {
 }
 
 /// The end of a window: what there is up to it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
     pub(super) turns: usize,
     /// Of the last request.
@@ -103,6 +118,18 @@ pub struct Thread {
 }
 
 impl Thread {
+    /// Of which nothing is known yet.
+    fn new(row: &ConversationRow) -> Self {
+        Thread {
+            row: row.clone(),
+            exchanges: 0,
+            last: None,
+            tip: None,
+            turns: Vec::new(),
+            marks: Vec::new(),
+        }
+    }
+
     /// About how many bytes of memory it takes.
     pub fn bytes(&self) -> usize {
         std::mem::size_of_val(&self.turns[..]) + std::mem::size_of_val(&self.marks[..]) + 512
@@ -189,21 +216,37 @@ impl<S: Store> View<'_, S> {
         if record.agents > 1 {
             return Ok(Course::Tangled);
         }
+        let mut known = known.cloned();
+        if known.is_none()
+            && let Some(packed) = self.store.find_course(self.owner, root).await?
+        {
+            if packed.is_empty() {
+                return Ok(Course::Tangled);
+            }
+            known = Thread::unpacked(&row, &packed);
+        }
         if let Some(known) = known.filter(|known| known.row.id == row.id && known.exchanges <= record.exchanges)
-            && let Some(grown) = self.grown(known.clone(), &row, &record).await?
+            && let Some(grown) = self.grown(known, &row, &record).await?
         {
             return Ok(Course::Straight(grown));
         }
-        let new = Thread {
-            row: row.clone(),
-            exchanges: 0,
-            last: None,
-            tip: None,
-            turns: Vec::new(),
-            marks: Vec::new(),
-        };
+        let new = Thread::new(&row);
         let grown = self.grown(new, &row, &record).await?;
         Ok(grown.map_or(Course::Tangled, Course::Straight))
+    }
+
+    /// Keeps how a conversation goes on beside its links. Of one that does not simply go on that much is kept.
+    pub(crate) async fn keep_course(&self, root: ExchangeNumber) -> Result<()> {
+        let version = self.store.link_state(self.owner).await?.version;
+        let packed = match self.course(root, None, KEPT_EXCHANGES_MIN).await? {
+            Course::Short => return Ok(()),
+            Course::Straight(thread) => thread.packed(),
+            Course::Tangled => Vec::new(),
+        };
+        let row = CourseRow { root, packed };
+        // Whoever changed something meanwhile may have changed this; it is kept when it has grown again.
+        self.store.keep_course(self.owner, version, row).await?;
+        Ok(())
     }
 
     /// With what was recorded since; `None` where that is not all that changed.

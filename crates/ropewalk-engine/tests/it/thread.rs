@@ -5,6 +5,7 @@ use ropewalk_engine::view::session::Amount;
 use ropewalk_engine::view::{Course, Thread, View};
 use ropewalk_engine::{RawExchange, Recorder};
 use ropewalk_store::facts::ExchangeNumber;
+use ropewalk_store::forget::Forgetting;
 use ropewalk_store::{Micros, Sqlite, Store, sqlite};
 use ropewalk_testkit::conversation::Conversation;
 use ropewalk_testkit::watched_store::Watched;
@@ -62,8 +63,12 @@ async fn root(view: &View<'_, impl Store>) -> ExchangeNumber {
     only.root
 }
 
-/// Every page of a thread, of both kinds and of several sizes, beside what reading everything gives.
+/// Pages of a thread, of both kinds and of several sizes, beside what reading everything gives.
 async fn is_the_whole(view: &View<'_, impl Store>, thread: &Thread) {
+    are_of_the_whole(view, thread, &[1, 90, 100_000]).await;
+}
+
+async fn are_of_the_whole(view: &View<'_, impl Store>, thread: &Thread, sizes: &[usize]) {
     let root = root(view).await;
     let path: Vec<Value> = view
         .messages(root)
@@ -79,7 +84,7 @@ async fn is_the_whole(view: &View<'_, impl Store>, thread: &Thread) {
         .await
         .unwrap();
     let all: Vec<Value> = all.messages.iter().map(|m| to_value(m).unwrap()).collect();
-    for size in [1, 90, 100_000] {
+    for size in sizes.iter().copied() {
         let step = size.max(path.len() / 5);
         for first in (0..path.len()).step_by(step) {
             let slice = view.slice(thread, first, size).await.unwrap().expect("it is a thread");
@@ -225,4 +230,99 @@ async fn what_does_not_simply_go_on_has_no_thread() {
     let failed = turn("f", 30.0, &next).failed(529);
     let again = turn("g", 31.0, &next).answered(&answer("That is what is in them."));
     assert!(!has_thread(&[begun, failed, again]).await);
+}
+
+/// So many turns that its course is kept, and some more.
+const LONG: usize = 650;
+
+/// Turns of a line each.
+fn long() -> Vec<RawExchange> {
+    let mut messages = Vec::new();
+    let turns = (0..LONG).map(|number| {
+        messages.push(user(&format!("What is said in turn {number}?")));
+        let answered = answer(&format!("This is said in turn {number}."));
+        let turn = said(&format!("turn-{number}"), number as f64 * 10.0, &messages).answered(&answered);
+        messages.push(answered);
+        turn.raw()
+    });
+    turns.collect()
+}
+
+/// As traffic comes: linked every few turns.
+async fn record_slowly(store: &impl Store, raw: &[RawExchange]) {
+    let mut recorder = Recorder::new(store, "o", &BundledPrices).await.unwrap();
+    for batch in raw.chunks(50) {
+        recorder.record(batch).await.unwrap();
+        recorder.link().await.unwrap();
+    }
+}
+
+async fn is_kept(view: &View<'_, impl Store>) -> bool {
+    let kept = view.store.find_course(view.owner, root(view).await).await.unwrap();
+    kept.is_some_and(|packed| !packed.is_empty())
+}
+
+#[tokio::test]
+async fn the_first_reader_of_a_very_long_conversation_counts_only_what_came_since_it_was_kept() {
+    let store = Watched::new(store());
+    let turns = long();
+    record_slowly(&store, &turns).await;
+    let view = view(&store).await;
+    store.take_calls();
+    store.take_rows();
+    let found = thread(&view, None).await;
+    let bodies = store
+        .take_calls()
+        .iter()
+        .filter(|call| call.starts_with("body"))
+        .count();
+    assert!(bodies <= 8, "{bodies} bodies for four windows at most");
+    assert!(store.take_rows() < LONG / 4, "rows of the last turns");
+    are_of_the_whole(&view, &found, &[90]).await;
+    // Again the same as the one that is counted from the beginning.
+    store.forget(view.owner, Forgetting::default()).await.unwrap();
+    assert!(!is_kept(&view).await);
+    are_of_the_whole(&view, &thread(&view, None).await, &[90]).await;
+    assert!(store.take_rows() > LONG, "all of it was read");
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_course_goes_with_what_it_was_read_from() {
+    let store = store();
+    let mut turns = long();
+    let late = turns.remove(300);
+    let last = turns.pop().unwrap();
+    record_slowly(&store, &turns).await;
+    let view = view(&store).await;
+    let begun = RawExchange {
+        ended_at: None,
+        status: None,
+        response_headers: Vec::new(),
+        response_body: None,
+        ..last.clone()
+    };
+    record(&store, &[begun]).await;
+    record(&store, &[last]).await;
+    assert!(is_kept(&view).await, "a turn that ends stands where it stood");
+    are_of_the_whole(&view, &thread(&view, None).await, &[90]).await;
+    record(&store, &[late]).await;
+    assert!(!is_kept(&view).await, "the turn behind it has another parent now");
+    are_of_the_whole(&view, &thread(&view, None).await, &[90]).await;
+    Recorder::new(&store, "o", &BundledPrices)
+        .await
+        .unwrap()
+        .rebuild()
+        .await
+        .unwrap();
+    assert!(is_kept(&view).await, "whoever links everything again counts it again");
+    are_of_the_whole(&view, &thread(&view, None).await, &[90]).await;
+    // A branch leaves it in the middle.
+    let mut edited = long().swap_remove(200);
+    edited.id = "edited".to_owned();
+    edited.at = second(LONG as f64 * 10.0);
+    let body = String::from_utf8(edited.request_body.to_vec()).unwrap();
+    edited.request_body = body.replace("What is said in turn 200?", "What is not?").into();
+    record(&store, &[edited]).await;
+    let course = view.course(root(&view).await, None, 1).await.unwrap();
+    assert!(matches!(course, Course::Tangled), "{course:?}");
 }
