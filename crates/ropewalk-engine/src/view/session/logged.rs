@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 
+use ropewalk_core::hash::NodeHash;
 use ropewalk_core::hierarchy::{MessageKind, call_index};
-use ropewalk_store::facts::{ExchangeNumber, KeyKind};
+use ropewalk_store::facts::{ExchangeNumber, Key, KeyKind};
 use ropewalk_store::log::{RecordKind, RecordRow};
 use ropewalk_store::store::{Asked, ExchangeRow, PAGE_MAX, Questions};
 use ropewalk_store::{Micros, Store};
 
+use super::Rows;
 use super::draft::{Draft, Said, Source, record};
 use super::heard::Subagents;
 use crate::keys::id_key;
@@ -183,6 +185,12 @@ impl Log {
     fn head(&self, at: usize) -> usize {
         self.heads.get(&at).copied().unwrap_or(at)
     }
+
+    /// What the exchange is found by that gave the answer of a head.
+    fn answer_key(&self, head: usize) -> Key {
+        let row = &self.rows[head];
+        id_key(KeyKind::Item, row.message.as_deref().unwrap_or(&row.uuid))
+    }
 }
 
 fn leader(leaders: &mut [usize], mut at: usize) -> usize {
@@ -266,27 +274,31 @@ impl<S: Store> View<'_, S> {
         }
         let mut heads: Vec<(usize, usize)> = last.into_iter().collect();
         heads.sort_unstable();
-        let mut answered = HashMap::new();
+        let mut answered = at_hand(log, &heads, rows);
+        heads.retain(|(head, _)| !answered.contains_key(head));
         for page in heads.chunks(PAGE_MAX) {
-            let ids = page
+            // Without an id only the place says whose answer it is.
+            let by_place: Vec<NodeHash> = page
                 .iter()
-                .map(|(head, _)| log.rows[*head].message.as_deref().unwrap_or(&log.rows[*head].uuid));
-            let nodes = page.iter().filter_map(|(_, last)| log.rows[*last].node);
+                .filter(|(head, _)| log.rows[*head].message.is_none())
+                .filter_map(|(_, last)| log.rows[*last].node)
+                .collect();
             let questions = Questions {
-                keys: ids.map(|id| Asked::of(id_key(KeyKind::Item, id))).collect(),
-                nodes: nodes.map(Asked::of).collect(),
+                keys: page.iter().map(|(head, _)| Asked::of(log.answer_key(*head))).collect(),
+                nodes: by_place.iter().copied().map(Asked::of).collect(),
                 limit: 8,
                 ..Questions::default()
             };
             let found = self.store.look_up(self.owner, questions, Micros::MAX).await?;
-            let mut nodes = found.nodes.into_iter();
-            let mut candidates: Vec<(usize, Option<_>, Vec<ExchangeNumber>)> = Vec::new();
+            let mut ended: HashMap<NodeHash, Vec<ExchangeNumber>> = HashMap::new();
+            for (node, known) in by_place.into_iter().zip(found.nodes) {
+                ended.insert(node, known.map(|known| known.as_output).unwrap_or_default());
+            }
+            let mut candidates: Vec<(usize, Option<NodeHash>, Vec<ExchangeNumber>)> = Vec::new();
             for ((head, last), mut exchanges) in page.iter().zip(found.exchanges) {
                 let node = log.rows[*last].node;
-                let known = node.and_then(|_| nodes.next().flatten());
-                // Without an id only the place says whose answer it is.
                 if exchanges.is_empty() && log.rows[*head].message.is_none() {
-                    exchanges.extend(known.into_iter().flat_map(|known| known.as_output));
+                    exchanges.extend(node.iter().filter_map(|node| ended.get(node)).flatten());
                 }
                 candidates.push((*head, node, exchanges));
             }
@@ -357,6 +369,25 @@ impl<S: Store> View<'_, S> {
         let mut spawns = found.spawns_of.into_iter().flatten();
         Ok(spawns.find(|spawn| spawn.index == index).and_then(|spawn| spawn.call))
     }
+}
+
+/// Answers that exchanges at hand gave, by their ids and where they end: most are among them, and need not be looked for.
+fn at_hand(log: &Log, heads: &[(usize, usize)], rows: &Rows) -> HashMap<usize, ExchangeNumber> {
+    let mut newest: HashMap<(Key, NodeHash), &ExchangeRow> = HashMap::new();
+    for row in rows.values() {
+        let Some(end) = row.output_node else { continue };
+        for key in row.keys.iter().filter(|key| key.kind == KeyKind::Item) {
+            let place = newest.entry((*key, end)).or_insert(row);
+            if (row.at, row.number) > (place.at, place.number) {
+                *place = row;
+            }
+        }
+    }
+    let found = heads.iter().filter_map(|(head, last)| {
+        let end = log.rows[*last].node?;
+        Some((*head, newest.get(&(log.answer_key(*head), end))?.number))
+    });
+    found.collect()
 }
 
 /// Old logs mark what an agent said and do not name it; linking knows whose answers they are, and what was asked is of who answered.
