@@ -9,6 +9,7 @@
     reason = "a benchmark may fail and talk"
 )]
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 const TURNS: usize = 50_000;
 const ASKED: usize = 40;
+const STARTS: usize = 5;
 const LIMIT: usize = 100;
 const GOAL: Duration = Duration::from_millis(50);
 const BATCH: usize = 64;
@@ -254,6 +256,10 @@ impl Asking {
     }
 }
 
+fn store_in(folder: &Path) -> Arc<Sqlite> {
+    Arc::new(Sqlite::open(&folder.join("data"), &sqlite::Options::default()).unwrap())
+}
+
 fn page_path(path: &str, limit: usize, cursor: Option<&str>) -> String {
     match cursor {
         Some(cursor) => format!("{path}?limit={limit}&cursor={cursor}"),
@@ -286,20 +292,21 @@ fn show(what: &str, mut times: Vec<Duration>, processor: Duration) {
     println!("  {what:32} p50 {p50:8.2} ms  p99 {p99:8.2} ms  {verdict}  ({each:.1} ms of a processor)");
 }
 
-async fn measure(asking: &Asking, id: &str, mut told: Option<Told<'_>>) {
+async fn measure((folder, owner): (&Path, &str), asking: &Asking, id: &str, mut told: Option<Told<'_>>) {
     let routes = [
         (format!("/api/v1/conversations/{id}/messages"), "next_cursor"),
         (format!("/api/v1/sessions/{id}/messages"), "next"),
     ];
     for (path, next) in &routes {
-        println!(" {path}");
-        let (page, cold) = asking.get(&page_path(path, LIMIT, None)).await;
-        println!(
-            "  {:32} {:8.2} ms  ({} messages)",
-            "the very first",
-            cold.as_secs_f64() * 1e3,
-            page["total"]
-        );
+        let (page, _) = asking.get(&page_path(path, LIMIT, None)).await;
+        println!(" {path} ({} messages)", page["total"]);
+        let (mut times, began) = (Vec::new(), processor());
+        for _ in 0..STARTS {
+            let store = Arc::new(Sqlite::open_read_only(&folder.join("data")).unwrap());
+            let started = Asking::of(&store, owner);
+            times.push(started.get(&page_path(path, LIMIT, None)).await.1);
+        }
+        show("first page after a start", times, processor() - began);
         let [middle, last] = asking.cursors(path, next).await;
         for (what, cursor) in [
             ("first page", None),
@@ -355,7 +362,7 @@ async fn main() {
         ("logged", Some("11111111-2222-4333-8444-555555555555")),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let store = Arc::new(Sqlite::open(&folder.path().join("data"), &sqlite::Options::default()).unwrap());
+        let store = store_in(folder.path());
         let began = Instant::now();
         let mut told = Told::new(&store, owner, session, &tools).await;
         told.go_on(turns).await;
@@ -365,13 +372,13 @@ async fn main() {
         );
         let asking = Asking::of(&store, owner);
         let id = only_conversation(&asking).await;
-        measure(&asking, &id, Some(told)).await;
+        measure((folder.path(), owner), &asking, &id, Some(told)).await;
     }
     let folder = tempfile::tempdir().unwrap();
-    let store = Arc::new(Sqlite::open(&folder.path().join("data"), &sqlite::Options::default()).unwrap());
+    let store = store_in(folder.path());
     at_once(&store, "at once", turns * 2 - 1).await;
     println!("at once: one request of {} messages", turns * 2 - 1);
     let asking = Asking::of(&store, "at once");
     let id = only_conversation(&asking).await;
-    measure(&asking, &id, None).await;
+    measure((folder.path(), "at once"), &asking, &id, None).await;
 }
