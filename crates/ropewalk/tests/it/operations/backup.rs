@@ -4,7 +4,7 @@ use ropewalk_testkit::upstream::Upstream;
 use ropewalk_testkit::upstream::provider::Provider;
 
 use super::{AnyPlace, engines, load, told_file};
-use crate::serve::server::{Place, wait_until};
+use crate::serve::server::Place;
 use crate::stderr;
 use crate::store::TestStore;
 
@@ -77,7 +77,7 @@ async fn a_backup_under_load_has_everything_that_ended_before_it() {
         let restored = AnyPlace::like(url.as_deref());
         restored.ok(&["restore", file.to_str().unwrap()]);
         restored.ok(&["fsck", "--read-data"]);
-        wait_until(|| (place.exchanges().len() == 120).then_some(()));
+        place.wait_for_linked(120);
         let ids = |rows: Vec<serde_json::Value>| -> Vec<String> {
             rows.iter().map(|row| row["id"].as_str().unwrap().to_owned()).collect()
         };

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{AnyPlace, SECRET, SECRET_ANSWER, assert_without, engines, files_with, load, told, told_file};
 use crate::serve::client::{Kind, call};
-use crate::serve::server::{Place, wait_until};
+use crate::serve::server::Place;
 use crate::stderr;
 use crate::store::{jsonl, turn};
 
@@ -211,7 +211,7 @@ async fn a_server_forgets_while_it_records_and_its_journal_forgets_with_it() {
         server.wait_until_ready();
         let asked = "the heirloom of Vellmoor, asked for while a server runs";
         call(server.address, Kind::Messages { streams: true }, asked).await;
-        wait_until(|| (place.exchanges().len() == 1).then_some(()));
+        place.wait_for_linked(1);
         assert!(!files_with(&place.data(), &["vellmoor"]).is_empty());
         let id = place.exchanges()[0]["conversation_id"].as_str().unwrap().to_owned();
         let load = load(server.address, 60);
@@ -219,7 +219,7 @@ async fn a_server_forgets_while_it_records_and_its_journal_forgets_with_it() {
         let done = place.store.json(&forgotten).remove(0);
         assert_eq!(done["forgets"]["conversations"], 1);
         load.await.unwrap();
-        wait_until(|| (place.exchanges().len() == 60).then_some(()));
+        place.wait_for_linked(60);
         if url.is_none() {
             // Who records to a database keeps the segment at hand until it is full, or until it stops.
             assert_eq!(done["store"]["leaves_copies"], false, "{done}");
@@ -243,14 +243,14 @@ async fn bodies_are_dropped_while_a_server_records() {
         let server = place.serve();
         server.wait_until_ready();
         load(server.address, 20).await.unwrap();
-        wait_until(|| (place.exchanges().len() == 20).then_some(()));
+        place.wait_for_linked(20);
         let load = load(server.address, 60);
         // Everything that is there when it begins.
         let retain = place.over_store(&["retain", "--older-than", "2100-01-01"]);
         let dropped = place.store.json(&retain).remove(0);
         assert!(dropped["dropped"]["holes"].as_u64().unwrap() >= 20, "{dropped}");
         load.await.unwrap();
-        wait_until(|| (place.exchanges().len() == 80).then_some(()));
+        place.wait_for_linked(80);
         assert!(server.stop().is_recorded());
         place.store.ok(&place.over_store(&["fsck", "--read-data"]));
         let rebuilt = place.store.json(&place.over_store(&["rebuild"])).remove(0);

@@ -87,7 +87,7 @@ async fn prices_are_read_again() {
     let server = place.serve();
     server.wait_until_ready();
     call(server.address, MESSAGES, "at the usual price").await;
-    wait_until(|| (place.exchanges().len() == 1).then_some(()));
+    place.wait_for_linked(1);
     place.configure("[[prices.overrides]]\nmodel = 'claude-*'\nrates = { input = 0.0, output = 1_000_000.0 }\n");
     server.signal("HUP");
     wait_until(|| {

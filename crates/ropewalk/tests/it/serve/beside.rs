@@ -4,7 +4,7 @@ use ropewalk_testkit::upstream::Upstream;
 use ropewalk_testkit::upstream::provider::Provider;
 
 use super::client::{Kind, call};
-use super::server::{Place, wait_until};
+use super::server::Place;
 use crate::store::{jsonl, talk};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -26,7 +26,7 @@ async fn import_and_rebuild_go_through_the_server_and_mix_with_what_passes() {
     )
     .await;
     let all = lines as usize + 1;
-    wait_until(|| (place.exchanges().len() == all).then_some(()));
+    place.wait_for_linked(all);
     let rebuilt = &place.store.json(&["rebuild"])[0];
     assert_eq!((&rebuilt["linked"], &rebuilt["moved"]), (&all.into(), &0.into()));
     let projected = &place.store.json(&["rebuild", "--projections"])[0];

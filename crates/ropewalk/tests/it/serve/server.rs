@@ -138,6 +138,15 @@ impl Place {
         self.store.json(&self.over_store(&["log", "--exchanges"]))
     }
 
+    /// Waits until this many exchanges are recorded, and all of them linked.
+    pub(crate) fn wait_for_linked(&self, count: usize) {
+        wait_until(|| {
+            let exchanges = self.exchanges();
+            let is_linked = |exchange: &Value| exchange["conversation_id"].is_string();
+            (exchanges.len() == count && exchanges.iter().all(is_linked)).then_some(())
+        });
+    }
+
     /// Arguments of a command over the same store.
     pub(crate) fn over_store<'a>(&'a self, arguments: &[&'a str]) -> Vec<&'a str> {
         let mut all = arguments.to_vec();
