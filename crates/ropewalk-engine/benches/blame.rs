@@ -23,6 +23,10 @@ use ropewalk_store::store::PAGE_MAX;
 use ropewalk_testkit::labelled::answered;
 use serde_json::{Value, json};
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const TURNS: usize = 10;
 const LONG_TURNS: usize = 300;
 const PROBES: usize = 50;

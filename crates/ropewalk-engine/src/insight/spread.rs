@@ -188,7 +188,10 @@ impl<S: Store> View<'_, S> {
     }
 
     async fn described(&self, mut following: Following<'_>, is_complete: bool) -> Result<Spread> {
-        let mut rows = self.rows(following.held.keys().copied().collect()).await?;
+        let mut rows = std::mem::take(&mut following.rows);
+        let read: HashSet<ExchangeNumber> = rows.iter().map(|row| row.number).collect();
+        let repeating = following.held.keys().filter(|number| !read.contains(number));
+        rows.extend(self.rows(repeating.copied().collect()).await?);
         rows.sort_by_key(|row| (row.at, row.number));
         let mut conversations: BTreeMap<ExchangeNumber, Seen> = BTreeMap::new();
         let (mut models, mut destinations) = (BTreeMap::new(), BTreeMap::new());

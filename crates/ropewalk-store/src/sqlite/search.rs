@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use ropewalk_core::hash::{PartHash, sha256};
 use ropewalk_core::leb128;
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 
 use crate::codec::{Codec, Unpacker};
 use crate::facts::{ExchangeNumber, OwnerId, SearchText, TextSource};
@@ -258,13 +258,14 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
     let limit = query.limit.min(PAGE_MAX);
     let mut found: Vec<(i64, i64)> = Vec::new();
     let mut end = keys_of(owner).end;
+    let mut filter = Filter::new(connection, owner, query)?;
     while found.len() < limit {
         let window = texts_with(connection, owner, &words, end)?;
         for text in &window {
-            found.extend(asked_at(connection, owner, query, *text)?.map(|at| (at, *text)));
+            found.extend(filter.asked_at(text)?.map(|at| (at, text.key)));
         }
         match window.last() {
-            Some(last) if window.len() == WINDOW => end = *last,
+            Some(last) if window.len() == WINDOW => end = last.key,
             _ => break,
         }
     }
@@ -283,37 +284,91 @@ pub(super) fn search(connection: &Connection, owner: OwnerId, query: &SearchQuer
     Ok(hits)
 }
 
-/// Keys of texts before `end` that have the words, the last first.
-fn texts_with(connection: &Connection, owner: OwnerId, words: &str, end: i64) -> Result<Vec<i64>> {
+/// A text that has the words.
+struct WithWords {
+    key: i64,
+    exchange: i64,
+    source: i16,
+}
+
+/// Texts before `end` that have the words, the last first.
+fn texts_with(connection: &Connection, owner: OwnerId, words: &str, end: i64) -> Result<Vec<WithWords>> {
     // In this order: the words give the texts, the last first, and each is looked at once.
-    let select = "SELECT s.rowid FROM search s CROSS JOIN search_text t ON t.key = s.rowid AND t.owner_id = ?5 \
+    let select = "SELECT s.rowid, t.exchange, t.source FROM search s CROSS JOIN search_text t ON t.key = s.rowid AND t.owner_id = ?5 \
                   WHERE search MATCH ?1 AND s.rowid >= ?2 AND s.rowid < ?3 ORDER BY s.rowid DESC LIMIT ?4";
     let mut statement = connection.prepare_cached(select).map_err(problem)?;
     let row = params![words, keys_of(owner).start, end, WINDOW as i64, owner.0];
-    statement
-        .query_map(row, |row| row.get(0))
-        .and_then(Iterator::collect)
-        .map_err(problem)
+    let texts = statement.query_map(row, |row| {
+        Ok(WithWords {
+            key: row.get(0)?,
+            exchange: row.get(1)?,
+            source: row.get(2)?,
+        })
+    });
+    texts.and_then(Iterator::collect).map_err(problem)
 }
 
-/// When what has a text was asked, if the rest of the query is true of it.
-fn asked_at(connection: &Connection, owner: OwnerId, query: &SearchQuery, text: i64) -> Result<Option<i64>> {
-    let select = "SELECT e.at FROM search_text t \
-                  JOIN exchange e ON e.key = (t.owner_id << 40 | t.exchange) AND e.owner_id = t.owner_id \
-                  JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
-                  WHERE t.key = ?2 AND t.owner_id = ?1 \
-                  AND (?3 IS NULL OR t.source = ?3) AND (?4 IS NULL OR c.model = ?4) AND (?5 IS NULL OR e.at >= ?5) \
-                  AND NOT EXISTS (SELECT 1 FROM retold r WHERE r.owner_id = ?1 AND r.exchange = t.exchange \
-                  AND r.first_text > t.key)";
-    let mut statement = connection.prepare_cached(select).map_err(problem)?;
-    let row = params![
-        owner.0,
-        text,
-        query.source.map(source_code),
-        query.model,
-        query.since.map(|since| since.0)
-    ];
-    statement.query_row(row, |row| row.get(0)).optional().map_err(problem)
+/// What a query asks for beside its words. Thousands of texts may have those, so each is asked for no more than the query needs.
+struct Filter<'c> {
+    owner: OwnerId,
+    query: &'c SearchQuery,
+    source: Option<i16>,
+    exchange: CachedStatement<'c>,
+    /// What was told anew counts as it was told last. `None` where nothing was, which is usual.
+    retold: Option<CachedStatement<'c>>,
+    /// The exchange that was looked at last, and when it was asked if it fits. Its texts follow each other.
+    last: Option<(i64, Option<i64>)>,
+}
+
+impl<'c> Filter<'c> {
+    fn new(connection: &'c Connection, owner: OwnerId, query: &'c SearchQuery) -> Result<Self> {
+        let exchange = match query.model {
+            None => "SELECT at FROM exchange WHERE key = ?2 AND owner_id = ?1 AND ?3 IS NULL",
+            Some(_) => {
+                "SELECT e.at FROM exchange e \
+                 JOIN context c ON c.key = (e.owner_id << 40 | e.context) AND c.owner_id = e.owner_id \
+                 WHERE e.key = ?2 AND e.owner_id = ?1 AND c.model = ?3"
+            }
+        };
+        let any_retold = "SELECT 1 FROM retold WHERE owner_id = ?1 LIMIT 1";
+        let is_retold = "SELECT 1 FROM retold WHERE owner_id = ?1 AND exchange = ?2 AND first_text > ?3";
+        let has_retold = connection
+            .prepare_cached(any_retold)
+            .and_then(|mut any| any.exists([owner.0]))
+            .map_err(problem)?;
+        let retold = has_retold.then(|| connection.prepare_cached(is_retold)).transpose();
+        Ok(Filter {
+            owner,
+            query,
+            source: query.source.map(source_code),
+            exchange: connection.prepare_cached(exchange).map_err(problem)?,
+            retold: retold.map_err(problem)?,
+            last: None,
+        })
+    }
+
+    /// When what has a text was asked, if the rest of the query is true of it.
+    fn asked_at(&mut self, text: &WithWords) -> Result<Option<i64>> {
+        if self.source.is_some_and(|source| source != text.source) {
+            return Ok(None);
+        }
+        if let Some(retold) = &mut self.retold
+            && retold
+                .exists([self.owner.0, text.exchange, text.key])
+                .map_err(problem)?
+        {
+            return Ok(None);
+        }
+        if let Some((_, at)) = self.last.filter(|(exchange, _)| *exchange == text.exchange) {
+            return Ok(at);
+        }
+        let row = params![self.owner.0, key(self.owner, text.exchange), self.query.model];
+        let at = self.exchange.query_row(row, |row| row.get(0)).optional();
+        let is_asked = |at: &i64| self.query.since.is_none_or(|since| *at >= since.0);
+        let at = at.map_err(problem)?.filter(is_asked);
+        self.last = Some((text.exchange, at));
+        Ok(at)
+    }
 }
 
 /// Words and quoted phrases of a query, with nothing in them that the query language could mistake for syntax.

@@ -26,6 +26,8 @@ pub(super) struct Following<'w> {
     /// The first exchange with the text of each conversation.
     begun: HashMap<ExchangeNumber, Micros>,
     pub(super) held: HashMap<ExchangeNumber, Held>,
+    /// Of those that were read and have it.
+    pub(super) rows: Vec<ExchangeRow>,
     /// The conversation of each exchange that was linked.
     pub(super) conversations: HashMap<ExchangeNumber, ExchangeNumber>,
     /// Who was read to say it, and when.
@@ -51,6 +53,7 @@ impl<'w> Following<'w> {
             reads_left: READ_MAX,
             begun: HashMap::new(),
             held: HashMap::new(),
+            rows: Vec::new(),
             conversations: HashMap::new(),
             said: Vec::new(),
             parts: Vec::new(),
@@ -65,7 +68,7 @@ impl<'w> Following<'w> {
         // A turn repeats the one before it, and is then read with it.
         rows.sort_by_key(|row| (roots.get(&row.number).copied(), row.at, row.number));
         let read = self.reader.read(view, &rows).await?;
-        for (row, read) in rows.iter().zip(read) {
+        for (row, read) in rows.into_iter().zip(read) {
             let root = roots.get(&row.number).filter(|_| read.held().is_some());
             if let Some(root) = root {
                 self.conversations.insert(row.number, *root);
@@ -78,7 +81,7 @@ impl<'w> Following<'w> {
     }
 
     /// Takes what was read of an exchange; whether it has the text.
-    fn add(&mut self, row: &ExchangeRow, read: Read) -> bool {
+    fn add(&mut self, row: ExchangeRow, read: Read) -> bool {
         let Some(held) = read.held() else {
             return false;
         };
@@ -91,6 +94,7 @@ impl<'w> Following<'w> {
         self.said.extend(said.map(|said| ((row.at, row.number), said)));
         self.parts.extend(read.parts);
         self.held.insert(row.number, held);
+        self.rows.push(row);
         true
     }
 
@@ -149,7 +153,7 @@ impl<'w> Following<'w> {
                 self.reads_left -= 1;
                 let rows = view.rows(vec![link.exchange]).await?;
                 let read = self.reader.read(view, &rows).await?;
-                return Ok(rows.iter().zip(read).any(|(row, read)| self.add(row, read)));
+                return Ok(rows.into_iter().zip(read).any(|(row, read)| self.add(row, read)));
             }
             Repeats::Perhaps => (before.blocks.clone(), Half::Request, false),
         };
