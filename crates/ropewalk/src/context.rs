@@ -66,9 +66,12 @@ impl Context {
         }
     }
 
-    /// The store, as its writer.
+    /// The store, as its writer, for a command, which has its thread to itself.
     pub(crate) async fn open_to_write(&self) -> Result<AnyStore, StoreError> {
-        open_to_write(&self.config.place).await
+        Ok(match open_to_write(&self.config.place).await? {
+            AnyStore::Sqlite(store) => AnyStore::Sqlite(store.on_own_thread()),
+            postgres => postgres,
+        })
     }
 
     /// Recorders into a store, by the rules of the configuration.

@@ -444,7 +444,7 @@ impl Recorder<'_> {
     }
 
     /// The exchange that this one's parent message was the current one of, if it was met lately.
-    fn parent_message(&self, exchange: &NewExchange) -> Option<i64> {
+    fn parent_message(&mut self, exchange: &NewExchange) -> Option<i64> {
         let hash = only_hash(exchange, HashKind::ParentMessage)?;
         self.session.recall(self.owner, MESSAGE, hash)
     }

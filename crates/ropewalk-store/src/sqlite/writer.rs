@@ -32,8 +32,8 @@ const QUEUE_MAX: usize = 256;
 /// Requests that one commit carries at most, so that the first of them does not wait for ever.
 const GROUP_MAX: usize = 64;
 
-/// Numbers of parts, chunks and contexts that were met lately; those of running conversations stay in it.
-const KNOWN_MAX: usize = 64 * 1024;
+/// Numbers of parts, chunks and contexts that were met lately, in each of two generations: what is met again moves to the young one.
+const KNOWN_MAX: usize = 32 * 1024;
 
 /// Calls that are known to name nothing. A provider whose answers share an id has one, or a few.
 const PASSED_ON_MAX: usize = 1024;
@@ -102,6 +102,9 @@ impl Hash for Known {
     }
 }
 
+/// Numbers of rows that were met lately.
+type Numbers = HashMap<Known, i64, foldhash::fast::RandomState>;
+
 /// What a request can use while it runs.
 pub(super) struct Session {
     connection: Connection,
@@ -113,7 +116,8 @@ pub(super) struct Session {
     /// Entries of rows that this group removed, and those among them that the running request did.
     removed: BTreeSet<hash_index::Entry>,
     just_removed: Vec<hash_index::Entry>,
-    known: HashMap<Known, i64, foldhash::fast::RandomState>,
+    known: Numbers,
+    known_before: Numbers,
     /// Calls that so many have passed on, and no log told of, that their id names nothing.
     passed_on: HashSet<Known, foldhash::fast::RandomState>,
     pub(super) bodies: KnownBodies,
@@ -187,15 +191,25 @@ impl Session {
     }
 
     /// The number of a row that was met lately.
-    pub(super) fn recall(&self, owner: OwnerId, kind: Kind, hash: &[u8]) -> Option<i64> {
-        self.known.get(&known(owner, kind, hash)).copied()
+    pub(super) fn recall(&mut self, owner: OwnerId, kind: Kind, hash: &[u8]) -> Option<i64> {
+        let known = known(owner, kind, hash);
+        if let Some(number) = self.known.get(&known) {
+            return Some(*number);
+        }
+        let number = self.known_before.remove(&known)?;
+        self.keep(known, number);
+        Some(number)
     }
 
     pub(super) fn remember(&mut self, owner: OwnerId, kind: Kind, hash: &[u8], number: i64) {
+        self.keep(known(owner, kind, hash), number);
+    }
+
+    fn keep(&mut self, known: Known, number: i64) {
         if self.known.len() >= KNOWN_MAX {
-            self.known.clear();
+            self.known_before = std::mem::take(&mut self.known);
         }
-        self.known.insert(known(owner, kind, hash), number);
+        self.known.insert(known, number);
     }
 
     /// Whether the newest tellers of a call all passed it on, as [`Self::say_passed_on`] was told.
@@ -216,6 +230,7 @@ impl Session {
     /// Rows were taken back, or removed.
     pub(super) fn forget_known(&mut self) {
         self.known.clear();
+        self.known_before.clear();
         self.passed_on.clear();
         self.bodies.clear();
         self.texts.clear();
@@ -239,6 +254,7 @@ impl Writer {
             removed: BTreeSet::new(),
             just_removed: Vec::new(),
             known: HashMap::default(),
+            known_before: HashMap::default(),
             passed_on: HashSet::default(),
             bodies: KnownBodies::default(),
             texts: FreshTexts::default(),

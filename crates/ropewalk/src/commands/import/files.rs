@@ -68,6 +68,8 @@ pub(super) fn find(arguments: &Import, summary: &mut Summary) -> Result<Vec<Job>
             );
         }
     }
+    // What was written first is read first: linking then seldom meets what is earlier than what it knows.
+    jobs.sort_by_key(|job| job.modified);
     match jobs.is_empty() && summary.skipped == 0 {
         true => Err(Failure::new(Kind::NotFound, "no log is there").hint(
             "in a folder, files are looked at that end in .jsonl, .json, .har, .zip or .db, or in these and .gz or .zst",

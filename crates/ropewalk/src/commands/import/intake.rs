@@ -195,7 +195,8 @@ impl<'s> Intake<'s> {
             };
             self.changer.save_log(&owner, log).await?;
         }
-        Ok(())
+        // Their texts are still in memory. Later they would have to be unpacked.
+        self.index().await
     }
 
     /// Makes what came visible: recorded, linked, found by search.
