@@ -32,6 +32,7 @@ export type Diff = Schemas["Diff"];
 export type DiffSide = Schemas["DiffSide"];
 export type StoredAnswer = Schemas["StoredAnswer"];
 export type CacheStats = Schemas["CacheStats"];
+export type Cause = Schemas["CauseKind"];
 export type CacheReport = Schemas["CacheReport"];
 export type Waste = Schemas["Waste"];
 export type NearDuplicates = Schemas["NearDuplicates"];

@@ -1,4 +1,5 @@
 import { useQuery } from "@tanstack/react-query";
+import { CAUSE_IN_WORDS } from "../pure/causes";
 import { dollars, exact, short } from "../pure/format";
 import { visible } from "../pure/visible";
 import * as queries from "../queries";
@@ -35,7 +36,7 @@ export function CacheReportOf({ id }: { id: string }) {
       </p>
       {cause && (
         <p>
-          <b>{cause.kind.replaceAll("_", " ")}</b>: {visible(cause.explained)}
+          <b>{CAUSE_IN_WORDS[cause.kind]}</b>: {visible(cause.explained)}
         </p>
       )}
       {difference && (

@@ -1,5 +1,5 @@
 import type { Exchange } from "../api";
-import { counted, dollars, duration, modelName, moment, short } from "../pure/format";
+import { counted, dollars, duration, modelName, moment, short, statusInWords } from "../pure/format";
 import type { Row } from "../pure/lanes";
 import { firstLine, visible } from "../pure/visible";
 
@@ -41,7 +41,7 @@ export function StrandCard({ of: { row, place }, saidIn }: { of: Hovered; saidIn
       <p className="under">
         <b>{visible(nameOf(exchange)) || exchange.kind}</b>
         <span>{moment(exchange.at)}</span>
-        {exchange.status !== "complete" && <span className="error">{visible(exchange.status)}</span>}
+        {exchange.status !== "complete" && <span className="error">{statusInWords(exchange.status)}</span>}
       </p>
       <p className="under">
         {exchange.model && <span>{visible(modelName(exchange.model))}</span>}

@@ -1,7 +1,7 @@
 import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useImperativeHandle, useMemo, useRef, useState, type Ref, type SyntheticEvent } from "react";
 import type { Exchange, Merge } from "../api";
-import { clock, counted, dollars, exact, modelName } from "../pure/format";
+import { clock, counted, dollars, exact, modelName, statusInWords } from "../pure/format";
 import { lanes, NODES_MAX, type Drawn, type Row } from "../pure/lanes";
 import { sizeOf, strokes, widthOf, type Size } from "../pure/strokes";
 import { firstLine, visible } from "../pure/visible";
@@ -207,7 +207,7 @@ function Label({ row, isWide, saidIn }: { row: Row; isWide: boolean; saidIn: Sai
       <time>{clock(exchange.at)}</time>
       {run !== "" && <b>{run}</b>}
       {name !== "" && <b>{visible(name)}</b>}
-      {exchange.status !== "complete" && <span className="error">{visible(exchange.status)}</span>}
+      {exchange.status !== "complete" && <span className="error">{statusInWords(exchange.status)}</span>}
       {exchange.model && <span>{visible(modelName(exchange.model))}</span>}
       {exchange.cost_usd !== null && <span title={`$${exact(exchange.cost_usd)}`}>{dollars(exchange.cost_usd)}</span>}
       <Told exchange={exchange} saidIn={saidIn} />

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { age, bytes, clock, counted, dollars, duration, exact, modelName, moment, percent, short } from "./format";
+import { age, bytes, clock, counted, dollars, duration, exact, modelName, moment, percent, short, statusInWords } from "./format";
 
 test.each([
   [0, "0"],
@@ -42,4 +42,9 @@ test("times are the reader's own, and exact values have all their digits", () =>
   expect([clock(at), moment(at)]).toEqual(["09:05", "2026-03-01 09:05:30"]);
   expect([clock("never"), moment("never")]).toEqual(["", ""]);
   expect([exact(0.000000125), exact(1234567.5)]).toEqual(["0.000000125", "1,234,567.5"]);
+});
+
+test("how an exchange ended is said in words", () => {
+  expect(statusInWords("client_cancelled")).toBe("cancelled");
+  expect(statusInWords("truncated")).toBe("broke off");
 });

@@ -1,5 +1,7 @@
 /** Numbers and times as people read them. The exact value goes into a title beside each. */
 
+import type { Exchange } from "../api";
+
 const UNITS = ["", "k", "M", "G", "T"];
 
 /** Made once: making one takes longer than drawing the row that it is for. */
@@ -85,4 +87,17 @@ export function counted(count: number, one: string, many: string): string {
 /** A model's name without what every name of its family has. */
 export function modelName(model: string): string {
   return model.replace(/^claude-/, "").replace(/-\d{8}$/, "");
+}
+
+const STATUSES: Record<Exchange["status"], string> = {
+  pending: "pending",
+  complete: "complete",
+  error: "failed",
+  truncated: "broke off",
+  client_cancelled: "cancelled",
+};
+
+/** How an exchange ended, in words. */
+export function statusInWords(status: Exchange["status"]): string {
+  return STATUSES[status];
 }

@@ -2,6 +2,7 @@ import { useInfiniteQuery, useQueries, useQuery } from "@tanstack/react-query";
 import type { Agent, CacheStats, Conversation, Stats, Sums } from "../api";
 import { Chart, Legend } from "../parts/Chart";
 import { Empty, Failure, Loading } from "../parts/State";
+import { CAUSE_IN_WORDS } from "../pure/causes";
 import { costByModel, heat, lastDays, monthsOf, perDay, weeks } from "../pure/days";
 import { age, bytes, counted, dollars, exact, modelName, moment, percent, short } from "../pure/format";
 import { firstLine, visible } from "../pure/visible";
@@ -114,7 +115,7 @@ function Lost({ stats, days }: { stats: CacheStats; days: number }) {
       {stats.causes.slice(0, CAUSES).map((cause) => (
         <li key={cause.cause}>
           <a href={`/insight?days=${days}&cause=${cause.cause}`} onClick={follow}>
-            {cause.cause.replaceAll("_", " ")}
+            {CAUSE_IN_WORDS[cause.cause]}
           </a>
           <span className="bar-of" aria-hidden="true">
             <i style={{ width: `${most > 0 ? (100 * cause.lost_usd) / most : 0}%` }} />

@@ -7,6 +7,7 @@ import { Diff } from "../parts/Diff";
 import { More, type Paged } from "../parts/More";
 import { RawExchange } from "../parts/RawExchange";
 import { Failure, Loading } from "../parts/State";
+import { CAUSE_IN_WORDS } from "../pure/causes";
 import { lastDays, perDay } from "../pure/days";
 import { counted, dollars, exact, moment, percent, short } from "../pure/format";
 import { firstLine, visible } from "../pure/visible";
@@ -128,7 +129,7 @@ function Causes({ stats }: { stats: CacheStats }) {
     <>
       <p className="under">
         <span>{counted(stats.turns, "turn", "turns")}</span>
-        {stats.read_share !== null && <span>{percent(stats.read_share)} of what could be read was</span>}
+        {stats.read_share !== null && <span>{percent(stats.read_share)} read of what could have been</span>}
         <span title={`$${exact(stats.lost_usd)}`}>{dollars(stats.lost_usd)} lost</span>
         {stats.is_cut && <span>the newest are not in these sums</span>}
       </p>
@@ -146,7 +147,7 @@ function Causes({ stats }: { stats: CacheStats }) {
           {stats.causes.map((cause) => (
             <Fragment key={cause.cause}>
               <tr>
-                <td>{cause.cause.replaceAll("_", " ")}</td>
+                <td>{CAUSE_IN_WORDS[cause.cause]}</td>
                 <td className="number">{exact(cause.turns)}</td>
                 <td className="number wide-only" title={exact(cause.lost_tokens)}>
                   {short(cause.lost_tokens)}
@@ -210,7 +211,7 @@ function Repeats({ waste }: { waste: Pick<Waste, "results" | "files" | "largest"
   const rows = [
     ...waste.results.map((one) => ["the same result", one] as const),
     ...waste.files.map((one) => ["the same file", one] as const),
-    ...waste.largest.map((one) => ["large", one] as const),
+    ...waste.largest.map((one) => ["a large part", one] as const),
   ].sort(([, a], [, b]) => b.cost_usd - a.cost_usd);
   if (rows.length === 0 && waste.agents.length === 0) return <p className="quiet">Nothing was sent twice.</p>;
   return (
