@@ -20,7 +20,7 @@ use crate::link::places::Conversation;
 
 /// Facts, and links, that are kept; a fact has one or two kilobytes. Beyond them the older half is forgotten: candidates are
 /// the newest there are.
-const KEPT_MAX: usize = 16_384;
+const KEPT_MAX: usize = 8_192;
 
 /// Bytes of requests whose chains are kept: of those that were just recorded, and of those that were read from their bodies. Apart, because
 /// one long request that is read again would push out hundreds that wait to be linked.
