@@ -178,6 +178,8 @@ impl<'s> Intake<'s> {
             let became = self.changer.record_prepared(&self.owner, prepared).await?;
             self.owners.insert(self.owner.clone());
             self.count(&became);
+            // Their texts are still in memory. Later they would have to be unpacked.
+            self.index().await?;
         }
         // Records that replace others wait until all of them are there.
         if self.replaces.is_none() && !self.log.records.is_empty() {
@@ -195,8 +197,7 @@ impl<'s> Intake<'s> {
             };
             self.changer.save_log(&owner, log).await?;
         }
-        // Their texts are still in memory. Later they would have to be unpacked.
-        self.index().await
+        Ok(())
     }
 
     /// Makes what came visible: recorded, linked, found by search.
