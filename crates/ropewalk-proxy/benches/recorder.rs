@@ -49,18 +49,12 @@ fn main() {
         spawn_tools: ropewalk_engine::spawn::SpawnTools::default(),
     };
     let store = folder.path().join("store");
-    let open = move || {
-        std::future::ready(
-            Sqlite::open(
-                &store,
-                &Options {
-                    cache_kib: 48 << 10,
-                    ..Options::default()
-                },
-            )
-            .map(Arc::new),
-        )
+    // Pages are kept as by the program.
+    let options = Options {
+        cache_kib: 48 << 10,
+        ..Options::default()
     };
+    let open = move || std::future::ready(Sqlite::open(&store, &options).map(Arc::new));
     let (begun, cpu) = (Instant::now(), cpu_ticks());
     let recording = Recording::start(journal.clone(), setup, open).unwrap();
     assert!(recording.finish(Duration::from_secs(600)));

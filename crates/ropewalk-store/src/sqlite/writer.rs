@@ -116,6 +116,7 @@ pub(super) struct Session {
     /// Entries of rows that this group removed, and those among them that the running request did.
     removed: BTreeSet<hash_index::Entry>,
     just_removed: Vec<hash_index::Entry>,
+    /// What was met last, and what was met before that and not since.
     known: Numbers,
     known_before: Numbers,
     /// Calls that so many have passed on, and no log told of, that their id names nothing.
